@@ -1,5 +1,5 @@
-//! Says of which commit the binary is, where git can tell, and with which profile it is built: a result holds both, and
-//! `tickpath history` names the commit.
+//! Passes the commit of the binary, where git knows it, and its build profile to the compiler: a result holds both,
+//! and `tickpath history` prints the commit.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -10,7 +10,7 @@ fn main() {
     if let Some(log) = git(&["rev-parse", "--path-format=absolute", "--git-path", "logs/HEAD"]) {
         println!("cargo:rerun-if-changed={log}");
     }
-    // Another project's commit would say nothing of this one.
+    // Skipped in another repository: its commit would be wrong.
     let is_ours = git(&["rev-parse", "--show-cdup"]).is_some_and(|up| up == "../../");
     if let Some(commit) = git(&["describe", "--always", "--abbrev=12", "--dirty", "--exclude=*"]).filter(|_| is_ours) {
         println!("cargo:rustc-env=TICKPATH_COMMIT={commit}");
@@ -20,7 +20,7 @@ fn main() {
     }
 }
 
-/// The profile's folder: OUT_DIR is …/PROFILE/build/….
+/// Returns the name of the profile's folder: OUT_DIR is …/PROFILE/build/….
 fn profile() -> Option<String> {
     let out = PathBuf::from(std::env::var_os("OUT_DIR")?);
     let build = out.ancestors().find(|folder| folder.ends_with("build"))?;

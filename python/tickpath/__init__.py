@@ -6,10 +6,10 @@
         for event in ticks:  # TopOfBook | Trade | Message | Foreign | Gap
             ...
 
-Prices and quantities are whole numbers of 10⁻⁸: `tp.decimal(tick.bid)` is one as a Decimal. `tp.TOP_OF_BOOK` and `tp.TRADE`
-are a tick's and a trade's record as numpy has it, which is imported by who asks for them. What can go wrong is in
-`tickpath.errors`, what a task awaits in `tickpath.aio`, the benches in `tickpath.lab`. `tp.run` and `tp.orders` trade;
-`tp.recording`, `tp.journal` and `tp.blotter` are tables.
+Prices and quantities are whole numbers of 10⁻⁸: `tp.decimal(tick.bid)` converts a price to a Decimal. `tp.TOP_OF_BOOK`
+and `tp.TRADE` are the numpy records of a tick and a trade; numpy is imported at their first use. Exceptions are in
+`tickpath.errors`, `async for` in `tickpath.aio`, the benches in `tickpath.lab`. `tp.run` and `tp.orders` trade;
+`tp.recording`, `tp.journal` and `tp.blotter` give tables.
 """
 
 from decimal import MAX_PREC, Context, Decimal, Inexact, InvalidOperation
@@ -157,7 +157,7 @@ __all__ = [
 ]
 
 Event = TopOfBook | Trade | Message | Foreign | Gap
-"""What a subscriber finds."""
+"""An event of a subscriber."""
 
 BUY: Final = 1
 """The side of an order or a report that buys, and of the aggressor of a trade that bought."""
@@ -166,25 +166,27 @@ SELL: Final = 2
 """The side that sells."""
 
 STOP: Final = Stop.STOP
-"""What a method of a strategy gives to end its run."""
+"""The value that a method of a strategy returns to end its run."""
 
 SCALE = 100_000_000
 """Units in one whole price or quantity."""
 
 
 _EXACT = Context(prec=MAX_PREC, traps=[Inexact, InvalidOperation])
-"""Whatever the user's own context rounds to."""
+"""An exact context, independent of the rounding of the user's own context."""
 
 
 def decimal(units: int) -> Decimal:
-    """A price or a quantity as a Decimal."""
+    """Converts a price or a quantity in units of 10⁻⁸ to a Decimal."""
     if isinstance(units, float):
         raise TypeError(f"{units!r} is a float, which is no count of units; give an int, as a tick has it")
     return Decimal(int(units)).scaleb(-8, _EXACT)
 
 
 def units(number: Decimal | int | str) -> int:
-    """A price or a quantity in units of 10⁻⁸, exactly; a float has to be rounded first, as its user sees fit."""
+    """Converts a price or a quantity to units of 10⁻⁸, exactly; a float is refused, and must be rounded by the caller
+    first.
+    """
     if isinstance(number, float):
         raise TypeError(f"{number!r} is a float, which is no exact price; give a Decimal, an int or text")
     try:
@@ -223,7 +225,7 @@ _RECORDS: dict[str, Any] = {
 
 
 def __getattr__(name: str) -> Any:
-    """The version, the schema's records as numpy has them, and the lab: imported for who asks."""
+    """Returns the version, the numpy records of the schema, or the lab, which are imported at their first use."""
     if name == "__version__":
         return import_module("importlib.metadata").version("tickpath")
     if name == "lab":
@@ -239,5 +241,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """What is public: what a user is shown who looks for a name."""
+    """Lists the public names, for completion and `dir`."""
     return sorted({*__all__, *_RECORDS, "__version__", "errors", "lab"})

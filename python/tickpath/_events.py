@@ -1,4 +1,4 @@
-"""Events as dicts, and several subscribers at once."""
+"""Events as dicts, and waits on several subscribers."""
 
 import select
 import time
@@ -46,12 +46,13 @@ _FIELDS: dict[type, tuple[str, ...]] = {
 }
 
 LONGEST = 1e6
-"""The longest wait of one call of the kernel, in seconds."""
+"""Max wait of one system call, in seconds."""
 
 
 def as_dict(event: "_Event | _Told | Denial | Pulled") -> dict[str, Any]:
-    """All that an event has, by name, with `event`, the name of its class: a row of a table, or an object in JSON. Prices and
-    quantities stay whole numbers of 10⁻⁸. The denial of a report, and the message of what was pulled, are dicts themselves.
+    """Returns the fields of an event by name, with `event`, the name of its class: a row of a table, or a JSON object.
+    Prices and quantities stay whole numbers of 10⁻⁸. The denial of a report, and the message of a Pulled, are dicts
+    themselves.
 
         pandas.DataFrame(tp.as_dict(event) for event in ticks.poll())
     """
@@ -66,8 +67,8 @@ def as_dict(event: "_Event | _Told | Denial | Pulled") -> dict[str, Any]:
 
 
 def wait_any(subscribers: Iterable[Subscriber], timeout: float | None = None) -> Sequence[Subscriber]:
-    """Waits until one of several subscribers has something, or `timeout` seconds are over; gives those that have, in their
-    order. Each has a thread that waits while this does.
+    """Waits until one of several subscribers has an event, or `timeout` seconds are over; returns those that have one,
+    in the given order. Each subscriber has a lookout thread that waits during the call.
 
         while ready := tp.wait_any([btc, eth]):
             for subscriber in ready:
@@ -90,7 +91,7 @@ def wait_any(subscribers: Iterable[Subscriber], timeout: float | None = None) ->
 
 
 def _wait(sources: list[Subscriber], left: float | None) -> None:
-    """Waits until one of them may have something."""
+    """Waits until one of the subscribers may have an event."""
     poll, watched = select.poll(), list[Subscriber]()
     try:
         for source in sources:

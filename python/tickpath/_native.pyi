@@ -52,22 +52,21 @@ _Wait: TypeAlias = Literal["busy", "yield", "block", "adaptive"]
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 def connect(url: str) -> Bus:
-    """Connects to where topics and queues live: shm://, file:///FOLDER, redis://HOST, nats://HOST, amqp://HOST,
-    kafka://HOST.
+    """Connects to a message bus at a URL: shm://, file:///FOLDER, redis://HOST, nats://HOST, amqp://HOST, kafka://HOST.
     """
 
 def now() -> int:
-    """Now, in ticks of the host's clock, as stamps are."""
+    """Returns the current time in ticks of the host's clock, the unit of all stamps."""
 
 def ns_between(earlier: int, later: int) -> int:
-    """Nanoseconds from one stamp to a later one, negative if it is earlier. Both are of this host."""
+    """Returns the nanoseconds from one stamp of this host to a later one, negative if the second stamp is earlier."""
 
 def utc_ns(stamp: int) -> int:
-    """A stamp of this host as UTC, in nanoseconds since the Unix epoch."""
+    """Converts a stamp of this host to UTC, in nanoseconds since the Unix epoch."""
 
 def stamp_at(utc_ns: int) -> int:
-    """The stamp on this host of a time in UTC, in nanoseconds since the Unix epoch: for what was stamped elsewhere, or long
-    ago.
+    """Converts a UTC time, in nanoseconds since the Unix epoch, to a stamp of this host: for events that were stamped
+    on another host, or long ago.
     """
 
 def bridge(
@@ -83,11 +82,12 @@ def bridge(
     capacity: int | None = None,
     max_age: float | None = None,
 ) -> Bridge:
-    """Carries topics from one bus to another, on threads of its own, until it is closed. Returns when both ends are
-    open: what is published from then on is carried. `topics` is a name, several names, or a dict of names at the source
-    with those at the target. It begins with the next message ('now'), the oldest ('oldest') or a sequence number; with
-    a folder to `resume` in, where it was before. What other programs publish gets `foreign_kind`. It waits as
-    `Bus.subscribe` says, and opens the target's topics by `policy`, `capacity` and `max_age` as `Bus.publisher` does.
+    """Carries topics from one bus to another, on threads of its own, until the bridge is closed. Returns when both ends
+    are open: every message published from then on is carried. `topics` is a name, several names, or a dict that maps
+    names at the source to names at the target. A topic starts with the next message ('now'), the oldest ('oldest') or a
+    sequence number; with a folder to `resume` in, at the position where an earlier run of the bridge stopped. Messages
+    of other programs get the kind `foreign_kind`. `wait` is as in `Bus.subscribe`; `policy`, `capacity` and `max_age`
+    open the target's topics as in `Bus.publisher`.
     """
 
 def orders(
@@ -104,10 +104,10 @@ def orders(
     first_id: int | None = None,
 ) -> Orders:
     """Logs on to an OMS: unix:///PATH, shm+unix:///PATH, tcp://HOST:PORT or tls://HOST:PORT?ca=FILE. Orders are for
-    `account`; a symbol goes by its number in the OMS, or by its name there or in `symbols`, where no name of the OMS
-    may have another number. Reports begin with what is new ('now') or with the first of the day ('start'). `heartbeat`
-    and `connect_timeout` are seconds; requests get ids from `first_id` on, which must be new in this session today: it
-    is made of the time if it is not given.
+    `account`. A symbol is given by its number in the OMS, or by its name there or in `symbols`, which cannot give a
+    name of the OMS another number. Reports start with the new ones ('now') or with the first of the day ('start').
+    `heartbeat` and `connect_timeout` are seconds. Requests get ids from `first_id` on, which must be new in this
+    session today; by default `first_id` is made from the time.
     """
 def when(
     symbol: int | str,
@@ -116,14 +116,17 @@ def when(
     at_least: int | None = None,
     at_most: int | None = None,
 ) -> Trigger:
-    """That a price of an instrument, its 'last' trade, best 'bid' or best 'ask', must get to `at_least`, or to `at_most`;
-    one of the two is given. An order with `trigger=` waits at the OMS for it.
+    """Returns the condition that a price of an instrument, its 'last' trade, best 'bid' or best 'ask', is `at_least` or
+    `at_most` a value; exactly one of the two is given. An order with `trigger=` waits at the OMS until the condition
+    holds.
     """
 
 def recording(url: str, topic: str) -> Recording:
-    """A topic that lies in a log, as tables: of a recording, file:///FOLDER, or of what of a topic is there, shm://."""
+    """Opens the log of a topic as tables: of a recording, file:///FOLDER, or of the messages that a topic in shared
+    memory still holds, shm://.
+    """
 def journal(folder: str | PathLike[str]) -> Journal:
-    """The journal of an OMS, as tables: the folder in which it lies, or its URL, file:///FOLDER."""
+    """Opens the journal of an OMS as tables, by its folder or its URL, file:///FOLDER."""
 def blotter(
     folder: str | PathLike[str],
     *,
@@ -132,114 +135,119 @@ def blotter(
     marks: dict[str, int] | None = None,
     starts: dict[str, int] | None = None,
 ) -> Blotter:
-    """The orders, fills and positions of a day of an OMS's journal: of the day that goes on, of the one that ended with
-    the date `day`, like 20261128, or of the one that begins with `first_record`. `marks` are prices to value positions
-    at, `starts` what they cost at the start of the day, by the names of instruments, in units of 10⁻⁸.
+    """Returns the orders, fills and positions of a day of an OMS's journal: of the present day, of the day that ended
+    with the date `day`, like 20261128, or of the day that begins with the record `first_record`. `marks` are the prices
+    at which positions are valued, and `starts` the prices of positions held at the start of the day, by instrument
+    name, in units of 10⁻⁸.
     """
 @final
 class Blotter:
-    """The orders, fills and positions of a day, as they were when it was opened. Profit is by the average cost method."""
+    """The orders, fills and positions of a day, at the time of the call to `blotter`. Profit is computed by the average
+    cost method.
+    """
 
     @property
     def place(self) -> str:
-        """Where its journal lies."""
+        """The place of the journal."""
     @property
     def day(self) -> int | None:
-        """The date that the day ended with; None if it has not ended."""
+        """The date that the day ended with; None if the day has not ended."""
     @property
     def first_record(self) -> int:
-        """Its first record."""
+        """The first record of the day."""
     @property
     def before_record(self) -> int:
-        """The record behind the last one that was read."""
+        """The record after the last one that was read."""
     @property
     def orders(self) -> Table:
-        """The orders, in the order of their entry."""
+        """The orders, by time of entry."""
     @property
     def fills(self) -> Table:
         """The fills, in the order of their first reports."""
     @property
     def positions(self) -> Table:
-        """The positions with their profit, by account and instrument."""
+        """The positions and their profit, by account and instrument."""
 
 @final
 class Bridge:
-    """Carries topics from one bus to another, until it is closed. Use it in a `with` block, or close it: what has ended
-    it before is raised there, unless `wait` has raised it. Threads may share it.
+    """A running bridge, which carries topics from one bus to another. Use it in a `with` block, or close it: `close`
+    raises the error that ended the bridge, unless `wait` has raised it. Threads may share a bridge.
     """
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Waits until it has ended, or `timeout` seconds are over; True if it has ended. Raises what has ended it,
-        unless that was `close`.
+        """Waits until the bridge has ended, or `timeout` seconds are over; returns True if the bridge has ended. Raises
+        the error that ended the bridge; an end by `close` is no error.
         """
     def told(self) -> list[str]:
-        """What it had to tell since the last call, in sentences, oldest first: that it carries, each loss, a target
-        that takes nothing now. It keeps the last 1,000.
+        """Returns the messages about the bridge since the last call, as sentences, oldest first: that topics are
+        carried, each loss, a target that accepts nothing at present. At most the last 1,000 are kept.
         """
     def totals(self) -> dict[str, Carried]:
-        """What was carried so far, by the topics' names at the source."""
+        """Returns the totals carried so far, by the topics' names at the source."""
     def close(self) -> None:
-        """Ends it, and returns when it has ended: about a tenth of a second. Raises what had ended it before, unless
-        that was raised already. A second time does nothing.
+        """Ends the bridge; returns when the bridge has ended, after about a tenth of a second. Raises the error that
+        had ended the bridge before, unless that was raised already; a second call does nothing.
         """
     def __enter__(self) -> Self: ...
     def __exit__(self, *raised: object) -> None: ...
 
 @final
 class Carried:
-    """What was carried of one topic so far."""
+    """Totals of one topic that a bridge carries."""
 
     @property
     def messages(self) -> int:
-        """Messages."""
+        """Messages carried."""
     @property
     def foreign(self) -> int:
-        """Of them, those that came from other programs."""
+        """Messages carried that other programs had published."""
     @property
     def elsewhere(self) -> int:
-        """Of them, those that another host had stamped, and which got the time at which they came."""
+        """Messages carried that were stamped on another host, and got the time of their arrival as their stamp."""
     @property
     def too_long(self) -> int:
-        """Messages that were dropped because they are longer than the target takes."""
+        """Messages dropped because they are longer than the target accepts."""
     @property
     def bytes(self) -> int:
-        """Bytes of their payloads."""
+        """Payload bytes carried."""
     @property
     def gaps(self) -> int:
-        """Losses at the source or on the way here, each of one message or more; the target's subscribers are told of
-        them.
+        """Losses at the source or on the way to the bridge, each of one message or more; the target's subscribers are
+        notified of each.
         """
     @property
     def missed(self) -> int:
-        """Messages that were lost in them, as far as somebody counted."""
+        """Messages lost in these gaps, as far as they were counted."""
     @property
     def uncounted(self) -> int:
-        """Losses of which nobody knows how many messages they were."""
+        """Gaps whose number of messages is unknown."""
     @property
     def refused(self) -> int:
-        """Messages that a full target refused at first, and took later."""
+        """Messages that a full target refused at first, and accepted later."""
     @property
     def left(self) -> int:
-        """Messages that had come when it was closed, and were not published."""
+        """Messages that had arrived when the bridge was closed, and were not published."""
     @property
     def delay_p50_ns(self) -> int | None:
-        """The median of how long it had each message, in nanoseconds; None on too few messages."""
+        """Median time that a message spent in the bridge, in nanoseconds; None if there are too few messages."""
     @property
     def delay_p99_ns(self) -> int | None:
-        """The 99th percentile of that."""
+        """99th percentile of the time that a message spent in the bridge, in nanoseconds; None if there are too few
+        messages.
+        """
 
 @final
 class Bus:
-    """Where topics and queues live. Threads may share it. Use it in a `with` block, or close it; what it opened stays
-    open.
+    """A connection to topics and queues. Threads may share a bus. Use it in a `with` block, or close it; objects opened
+    from the bus stay open.
     """
 
     def publisher(
         self, topic: str, policy: _Policy | None = None, *, capacity: int | None = None, max_age: float | None = None
     ) -> Publisher:
-        """Opens a topic for publishing. A full topic does as `policy` says: 'overwrite', 'fail' or 'keep'; if none
-        is named, as the first of `capabilities()['policies']`. It holds about `capacity` bytes, a mebibyte if none are
-        given, and with 'overwrite' nothing older than `max_age` seconds, where the transport can do that.
+        """Opens a topic for publishing. `policy` is the behaviour of a full topic: 'overwrite', 'fail' or 'keep', by
+        default the first of `capabilities()['policies']`. The topic holds about `capacity` bytes, by default a
+        mebibyte, and with 'overwrite' no message older than `max_age` seconds, where the transport supports an age.
         """
     @overload
     def subscribe(self, topic: str, start: str | int = "now", *, wait: _Wait = "block") -> Subscriber: ...
@@ -251,9 +259,9 @@ class Bus:
         *,
         wait: _Wait = "block",
     ) -> MultiSubscriber:
-        """Subscribes to a topic, whether or not somebody publishes it yet. It begins with the next message ('now'), the
-        oldest that is there ('oldest'), a sequence number, or behind a token. It waits 'block'ing, 'busy', by 'yield'
-        or 'adaptive'. A list of topics gives one MultiSubscriber of them all.
+        """Subscribes to a topic, with or without a publisher yet. `start` is the next message ('now'), the oldest
+        available ('oldest'), a sequence number, or a token, behind which the subscriber resumes. `wait` is 'block',
+        'busy', 'yield' or 'adaptive'. A list of topics gives one MultiSubscriber of them all.
         """
     def pusher(
         self,
@@ -263,10 +271,10 @@ class Bus:
         capacity: int | None = None,
         most_deliveries: int | None = None,
     ) -> Pusher:
-        """Opens a queue for pushing, and makes it if it is not there. Pushers and pullers of one queue agree on its
-        `delivery`: 'at-most-once' or 'at-least-once', by default the first of `capabilities()['deliveries']`. It holds
-        about `capacity` bytes, where it has a bound. What was delivered `most_deliveries` times, and never
-        acknowledged, goes into the queue NAME.dead.
+        """Opens a queue for pushing, and creates the queue if it does not exist. Pushers and pullers of a queue must
+        agree on its `delivery`: 'at-most-once' or 'at-least-once', by default the first of
+        `capabilities()['deliveries']`. A bounded queue holds about `capacity` bytes. A message delivered
+        `most_deliveries` times without an acknowledgement moves to the dead-letter queue NAME.dead.
         """
     def puller(
         self,
@@ -277,76 +285,80 @@ class Bus:
         capacity: int | None = None,
         most_deliveries: int | None = None,
     ) -> Puller:
-        """Opens a queue for pulling, whether or not somebody has pushed yet. `delivery`, `capacity` and
-        `most_deliveries` are those of `pusher`. It waits as a subscriber does; a task can await one that waits by
-        'block' only.
+        """Opens a queue for pulling, whether or not a message has been pushed yet. `delivery`, `capacity` and
+        `most_deliveries` are as in `pusher`. `wait` is as in `subscribe`; a task can await only a puller whose `wait`
+        is 'block'.
         """
     def remove(self, topic: str) -> None:
-        """Removes what a topic has left. A topic that does not exist is no error."""
+        """Removes the data that a topic has left. A missing topic is no error."""
     def remove_queue(self, queue: str) -> None:
-        """Removes a queue with all that is in it. A queue that does not exist is no error."""
+        """Removes a queue with all its messages. A missing queue is no error."""
     def waiting(self, queue: str) -> int | None:
-        """How many messages wait in a queue that nobody has taken; None where the transport cannot tell."""
+        """Returns the number of messages in a queue that no puller has taken; None where the transport does not report
+        the number.
+        """
     def may_drop(self, queue: str) -> str | None:
-        """How the server may lose or refuse what is pushed to a queue, by its own settings, in a sentence; None if it does
-        neither. RabbitMQ's policies are read by its management API, whose port `?management=PORT` names; where nobody
-        knows, that is an error."""
+        """Returns a sentence on how the server's own settings may lose or refuse messages pushed to a queue; None if
+        they do neither. RabbitMQ's policies are read by its management API, whose port `?management=PORT` names;
+        policies that cannot be read are an error.
+        """
     def capabilities(self) -> dict[str, Any]:
-        """What topics can do here, and how queues deliver: 'sequences' (messages have numbers, and losses are counted),
-        'history' (a subscriber can start at the oldest message, or behind a token), 'max_age', 'single_publisher' (a
-        second one is refused), 'publisher_liveness' (a subscriber knows whether somebody publishes), 'whole_batches'
-        (who sees the first message of one finds all, unless it takes more than a sixteenth of its topic), 'policies'
-        and 'deliveries', the usual one first, 'lends' (the policies whose messages `Subscriber.lend` lends), and
-        'max_payload', the longest payload that is sure to pass, in bytes.
+        """Returns the features of topics and queues on this bus: 'sequences' (messages have sequence numbers, and
+        losses are counted), 'history' (a subscriber can start at the oldest message, or behind a token), 'max_age',
+        'single_publisher' (a second publisher is refused), 'publisher_liveness' (a subscriber knows whether the topic
+        has a publisher), 'whole_batches' (a subscriber that receives the first message of a batch finds all of them,
+        unless the batch takes more than a sixteenth of its topic), 'policies' and 'deliveries', the default first,
+        'lends' (the policies whose messages `Subscriber.lend` lends), and 'max_payload', the longest payload that is
+        sure to pass, in bytes.
         """
     def close(self) -> None:
-        """Closes it; a second time does nothing. While a message of one of its topics is lent it raises BufferError
-        instead: close the frames first.
+        """Closes the bus; a second call does nothing. Raises BufferError while a message of one of its topics is lent:
+        close the frames first.
         """
     def __enter__(self) -> Self: ...
     def __exit__(self, *raised: object) -> None: ...
 
 @final
 class Publisher:
-    """Publishes one topic. Use it in a `with` block, or close it."""
+    """Publisher of one topic. Use it in a `with` block, or close it."""
 
     def publish(self, data: _Data, kind: int | None = None, *, stamp: int | None = None) -> None:
-        """Publishes one message: bytes of a kind of 16 to 255, or a TopOfBook or Trade. Its stamp is now, in ticks of
-        the host's clock, unless it is given.
+        """Publishes one message: bytes with a kind of 16 to 255, a TopOfBook or a Trade. `stamp` is in ticks of the
+        host's clock, by default now.
         """
     def publish_batch(self, batch: Iterable[_Data], kind: int | None = None, *, stamp: int | None = None) -> None:
-        """Publishes messages of one stamp, as cheaply as the transport can: ticks, trades and messages, also mixed,
-        bytes of this kind, or a numpy array of `tickpath.TOP_OF_BOOK` or `tickpath.TRADE`.
+        """Publishes messages with one stamp, as cheaply as the transport can: ticks, trades and messages, also mixed,
+        bytes of the given kind, or a numpy array of `tickpath.TOP_OF_BOOK` or `tickpath.TRADE`.
         """
     def resend(self) -> None:
-        """Finds out what has become of what the last call left unknown, and sends it again if need be."""
+        """Determines the outcome of messages that the last call left unknown, and sends them again if necessary."""
     @property
     def reconnects(self) -> int | None:
-        """How often its connection was lost and made again; None where nobody knows."""
+        """Number of times that the connection was lost and restored; None where the number is unknown."""
     def close(self) -> None:
-        """Closes it; a second time does nothing."""
+        """Closes the publisher; a second call does nothing."""
     def __enter__(self) -> Self: ...
     def __exit__(self, *_raised: object) -> None: ...
 
 @final
 class Subscriber:
-    """Receives one topic: iterate over it, or poll it. Use it in a `with` block, or close it."""
+    """Subscriber of one topic: iterate over it, or poll it. Use it in a `with` block, or close it."""
 
     def __iter__(self) -> Self: ...
     def __next__(self) -> _Event: ...
     def poll(self, max: int = 64) -> list[_Event]:
-        """Up to `max` events that are there; never waits."""
+        """Returns up to `max` available events; never waits."""
     def wait(self, timeout: float | None = None) -> bool:
-        """Waits until there is something, or `timeout` seconds are over; True if there is."""
+        """Waits until an event is available, or `timeout` seconds are over; returns True if an event is available."""
     def lend(self) -> Frame | Gap | None:
-        """The next message where it lies, as a Frame, or the Gap before it; None if nothing is there. Never waits.
-        Topics lend whose policy is in `capabilities()['lends']`; others raise NotLent, and are polled. Small messages
-        are cheaper polled.
+        """Returns the next message in place, as a Frame, or the Gap before it; None if no event is available. Never
+        waits. Only topics whose policy is in `capabilities()['lends']` lend; others raise NotLent, and must be polled.
+        Small messages are cheaper to poll.
         """
     def poll_into(self, array: Any, stamps: Any | None = None) -> int:
-        """Copies ticks into an array of `tickpath.TOP_OF_BOOK`, or trades into one of `tickpath.TRADE`, as many as fit
-        and are there, at most 65,536; gives how many. It stops in front of anything else, which `poll(1)` hands over.
-        The stamp of each goes into `stamps`, an array of uint64 that is as long, if it is given.
+        """Copies available ticks into an array of `tickpath.TOP_OF_BOOK`, or trades into one of `tickpath.TRADE`, as
+        many as fit, at most 65,536; returns their number. Copying stops before any other event, which `poll(1)`
+        returns. The stamp of each goes into `stamps`, a uint64 array of the same length, if given.
         """
     def __aiter__(self) -> AsyncIterator[_Event]: ...
     def _attempt(self) -> _Event | None: ...
@@ -354,32 +366,34 @@ class Subscriber:
     def _watch(self) -> int: ...
     def _unwatch(self) -> None: ...
     def token(self) -> str | None:
-        """Where it stands, as text: `bus.subscribe(topic, token)` goes on behind all that was handed over. None where
-        there is no history, or nothing is known of the topic yet.
+        """Returns the present position as text: `bus.subscribe(topic, token)` resumes behind all events returned so
+        far. None where there is no history, or nothing is known of the topic yet.
         """
     @property
     def publisher(self) -> int | None:
-        """The process that publishes, 0 if there is none, -1 if it is in another container, None where the transport cannot
-        know.
+        """Process id of the publisher: 0 without a publisher, -1 if it is in another container, None where the
+        transport cannot know.
         """
     @property
     def reconnects(self) -> int | None:
-        """How often its connection was lost and made again; None where nobody knows."""
+        """Number of times that the connection was lost and restored; None where the number is unknown."""
     @property
     def duplicates(self) -> int | None:
-        """How many messages came again, by the numbers of their publishers, and were not handed over; None where nobody
-        counts.
+        """Number of duplicates, by sequence numbers of their publishers, that were not returned; None where they are
+        not counted.
         """
     @property
     def late(self) -> int | None:
-        """How many messages came behind a later one of their publisher, and were not handed over, for they had been told
-        as missed; None where nobody counts.
+        """Number of messages that arrived out of order, and were not returned because they had been reported as missed;
+        None where they are not counted.
         """
     @property
     def outage(self) -> str | None:
-        """Why nothing comes now, in a sentence: its connection is lost, and is being made again. None while it stands."""
+        """Reason why nothing arrives now, as a sentence: the connection is lost, and is being restored. None while
+        connected.
+        """
     def close(self) -> None:
-        """Closes it; a second time does nothing. While a message is lent it raises BufferError instead: close the
+        """Closes the subscriber; a second call does nothing. Raises BufferError while a message is lent: close the
         frames first.
         """
     def __enter__(self) -> Self: ...
@@ -387,24 +401,24 @@ class Subscriber:
 
 @final
 class MultiSubscriber:
-    """Receives several topics. Each topic keeps its order, and the topics take turns. Iterate over it, also by `async
-    for`, or poll it: each item is `(topic, event)`. `multi["btc"]` is the subscriber of one topic, for its `outage`,
-    `reconnects` and so on. Use it in a `with` block, or close it.
+    """Subscriber of several topics. Each topic keeps its order, and the topics take turns. Iterate over it, also by
+    `async for`, or poll it: each item is `(topic, event)`. `multi["btc"]` is the subscriber of one topic, for its
+    `outage`, `reconnects` and so on. Use it in a `with` block, or close it.
     """
 
     def __getitem__(self, topic: str, /) -> Subscriber:
-        """The subscriber of one topic."""
+        """Returns the subscriber of one topic."""
     def __iter__(self) -> Self: ...
     def __next__(self) -> tuple[str, _Event]: ...
     def poll(self, max: int = 64) -> list[tuple[str, _Event]]:
-        """Up to `max` events that are there; never waits. The next call starts with the topic behind the one that filled
-        this call, so that a busy topic does not starve the others. An error of one topic is raised by the next call, if
-        others have events now.
+        """Returns up to `max` available events; never waits. The next call starts with the topic behind the one that
+        filled this call, so that a busy topic does not starve the others. An error of one topic is raised by the next
+        call if other topics have events now.
         """
     def wait(self, timeout: float | None = None) -> bool:
-        """Waits until there is something, or `timeout` seconds are over; True if there is."""
+        """Waits until an event is available, or `timeout` seconds are over; returns True if an event is available."""
     def tokens(self) -> dict[str, str | None]:
-        """The position in each topic, by name: `bus.subscribe(topics, tokens)` resumes there. None as in
+        """Returns the position in each topic, by name: `bus.subscribe(topics, tokens)` resumes there. None as in
         `Subscriber.token`.
         """
     def __aiter__(self) -> AsyncIterator[tuple[str, _Event]]: ...
@@ -412,45 +426,45 @@ class MultiSubscriber:
     def _watch(self) -> int: ...
     def _unwatch(self) -> None: ...
     def close(self) -> None:
-        """Closes all of them; a second time does nothing. While a message is lent it raises BufferError instead, and
-        closes the others: close the frames first.
+        """Closes all subscribers; a second call does nothing. While a message is lent, raises BufferError and closes
+        the others: close the frames first.
         """
     def __enter__(self) -> Self: ...
     def __exit__(self, *raised: object) -> None: ...
 
 @final
 class Pusher:
-    """Pushes to one queue. Use it in a `with` block, or close it."""
+    """Pusher of one queue. Use it in a `with` block, or close it."""
 
     def push(self, data: _Data, kind: int | None = None, *, stamp: int | None = None) -> None:
-        """Pushes one message; returns when the queue has it."""
+        """Pushes one message; returns when the queue has the message."""
     def push_batch(self, batch: Iterable[_Data], kind: int | None = None, *, stamp: int | None = None) -> None:
-        """Pushes messages of one stamp, as few pipelines as there are changes of the kind, confirmed together."""
+        """Pushes messages with one stamp, in one pipeline for each change of kind, confirmed together."""
     def resend(self) -> None:
-        """Finds out what has become of what the last call left unknown, and sends it again if need be."""
+        """Determines the outcome of messages that the last call left unknown, and sends them again if necessary."""
     @property
     def reconnects(self) -> int | None:
-        """How often its connection was lost and made again; None where nobody knows."""
+        """Number of times that the connection was lost and restored; None where the number is unknown."""
     def close(self) -> None:
-        """Closes it; a second time does nothing."""
+        """Closes the pusher; a second call does nothing."""
     def __enter__(self) -> Self: ...
     def __exit__(self, *_raised: object) -> None: ...
 
 @final
 class Puller:
-    """Pulls from one queue: iterate over it, or pull. Use it in a `with` block, or close it."""
+    """Puller of one queue: iterate over it, or pull. Use it in a `with` block, or close it."""
 
     def __iter__(self) -> Self: ...
     def __next__(self) -> Pulled: ...
     def pull(self, max: int = 64) -> list[Pulled]:
-        """Up to `max` messages that are there; never waits for one to come."""
+        """Returns up to `max` available messages; never waits for a message to arrive."""
     def acknowledge(self) -> None:
-        """Everything that was handed over so far is done with, and never comes again."""
+        """Acknowledges all messages returned so far; none of them is delivered again."""
     def give_back(self, pulled: Pulled) -> None:
-        """One message that was handed over goes back, at once, and comes again, marked."""
+        """Returns one message to the queue, at once; the message is delivered again, marked as redelivered."""
     def wait(self, timeout: float | None = None) -> None:
-        """Waits until there may be something, or `timeout` seconds are over, one if none are given. Pull behind it in
-        any case.
+        """Waits until a message may be available, or `timeout` seconds are over, one by default. Pull afterwards in any
+        case.
         """
     def __aiter__(self) -> AsyncIterator[Pulled]: ...
     def _attempt(self) -> Pulled | None: ...
@@ -458,35 +472,37 @@ class Puller:
     def _unwatch(self) -> None: ...
     @property
     def reconnects(self) -> int | None:
-        """How often its connection was lost and made again; None where nobody knows."""
+        """Number of times that the connection was lost and restored; None where the number is unknown."""
     @property
     def outage(self) -> str | None:
-        """Why nothing comes now, in a sentence: its connection is lost, and is being made again. None while it stands."""
+        """Reason why nothing arrives now, as a sentence: the connection is lost, and is being restored. None while
+        connected.
+        """
     def close(self) -> None:
-        """Closes it; what is not acknowledged comes again. A second time does nothing."""
+        """Closes the puller; unacknowledged messages are delivered again. A second call does nothing."""
     def __enter__(self) -> Self: ...
     def __exit__(self, *_raised: object) -> None: ...
 
 @final
 class Pulled:
-    """A message of a queue."""
+    """A message that was pulled from a queue."""
 
     @property
     def message(self) -> TopOfBook | Trade | Message:
         """The message: a TopOfBook, a Trade or a Message."""
     @property
     def redelivered(self) -> bool:
-        """A puller may have had it already."""
+        """True if a puller may have received the message before."""
     @property
     def deliveries(self) -> int | None:
-        """How often it was delivered, this time included; None where that is not counted."""
+        """Number of deliveries of the message, this one included; None where they are not counted."""
     @property
     def tag(self) -> int:
-        """Names it to this puller, for `give_back`."""
+        """Identifies the message to this puller, for `give_back`."""
 
 @final
 class TopOfBook:
-    """The best bid and offer."""
+    """The best bid and offer of an instrument."""
 
     def __new__(
         cls,
@@ -499,10 +515,10 @@ class TopOfBook:
         stamp: int = 0,
         sequence: int | None = None,
     ) -> Self:
-        """One to publish; `units` makes prices and quantities."""
+        """Creates an event to publish; `units` makes prices and quantities."""
     @staticmethod
     def from_bytes(payload: bytes) -> TopOfBook:
-        """The one whose bytes these are."""
+        """Decodes an event from its bytes."""
     def __copy__(self) -> Self: ...
     def __deepcopy__(self, _memo: object, /) -> Self: ...
     def __bytes__(self) -> bytes: ...
@@ -515,13 +531,13 @@ class TopOfBook:
         """The best bid, in units of 10⁻⁸."""
     @property
     def bid_quantity(self) -> int:
-        """What is open at the best bid, in units of 10⁻⁸."""
+        """The quantity open at the best bid, in units of 10⁻⁸."""
     @property
     def ask(self) -> int:
         """The best offer, in units of 10⁻⁸."""
     @property
     def ask_quantity(self) -> int:
-        """What is open at the best offer, in units of 10⁻⁸."""
+        """The quantity open at the best offer, in units of 10⁻⁸."""
     @property
     def event_ns(self) -> int:
         """The exchange's own time, in nanoseconds since the Unix epoch; 0 if none was given."""
@@ -530,10 +546,12 @@ class TopOfBook:
         """The instrument's number."""
     @property
     def stamp(self) -> int:
-        """When it was published, in ticks of its publisher's clock; 0 in one that was made here."""
+        """Time of publication, in ticks of the publisher's clock; 0 in an event that was made here."""
     @property
     def sequence(self) -> int | None:
-        """Its number in the topic, from 0; None where the transport counts none, and in one that was made here."""
+        """Sequence number in the topic, from 0; None where the transport counts none, and in an event that was made
+        here.
+        """
 
 @final
 class Trade:
@@ -550,10 +568,10 @@ class Trade:
         stamp: int = 0,
         sequence: int | None = None,
     ) -> Self:
-        """One to publish; `units` makes prices and quantities."""
+        """Creates an event to publish; `units` makes prices and quantities."""
     @staticmethod
     def from_bytes(payload: bytes) -> Trade:
-        """The one whose bytes these are."""
+        """Decodes an event from its bytes."""
     def __copy__(self) -> Self: ...
     def __deepcopy__(self, _memo: object, /) -> Self: ...
     def __bytes__(self) -> bytes: ...
@@ -563,10 +581,10 @@ class Trade:
     def __reduce__(self) -> tuple[type[Self], tuple[int, int, int, int, int, int, int, int | None]]: ...
     @property
     def price(self) -> int:
-        """At this price, in units of 10⁻⁸."""
+        """The price, in units of 10⁻⁸."""
     @property
     def quantity(self) -> int:
-        """So much, in units of 10⁻⁸."""
+        """The quantity, in units of 10⁻⁸."""
     @property
     def trade_id(self) -> int:
         """The exchange's id of the trade."""
@@ -578,17 +596,19 @@ class Trade:
         """The instrument's number."""
     @property
     def aggressor(self) -> int:
-        """The side of who took: 1 buys, 2 sells; 0 if none was given."""
+        """Side of the aggressor: 1 buys, 2 sells; 0 if none was given."""
     @property
     def stamp(self) -> int:
-        """When it was published, in ticks of its publisher's clock; 0 in one that was made here."""
+        """Time of publication, in ticks of the publisher's clock; 0 in an event that was made here."""
     @property
     def sequence(self) -> int | None:
-        """Its number in the topic, from 0; None where the transport counts none, and in one that was made here."""
+        """Sequence number in the topic, from 0; None where the transport counts none, and in an event that was made
+        here.
+        """
 
 @final
 class Trigger:
-    """A price that a market must reach, or two of them: `a & b` if both must hold at once, `a | b` if one is enough."""
+    """A condition on a price, or two conditions: `a & b` if both must hold at once, `a | b` if one suffices."""
 
     def __hash__(self) -> int: ...
     def __eq__(self, value: object, /) -> bool: ...
@@ -600,10 +620,10 @@ class Trigger:
 
 @final
 class Message:
-    """A message of any other kind."""
+    """A message of any kind other than TopOfBook and Trade."""
 
     def __new__(cls, kind: int, payload: bytes, stamp: int = 0, sequence: int | None = None) -> Self:
-        """One to publish."""
+        """Creates a message to publish."""
     def __copy__(self) -> Self: ...
     def __deepcopy__(self, _memo: object, /) -> Self: ...
     def __bytes__(self) -> bytes: ...
@@ -612,23 +632,25 @@ class Message:
     def __reduce__(self) -> tuple[type[Self], tuple[int, bytes, int, int | None]]: ...
     @property
     def kind(self) -> int:
-        """What it is, 16 to 255."""
+        """Kind of the message, 16 to 255."""
     @property
     def payload(self) -> bytes:
-        """Its bytes."""
+        """Bytes of the message."""
     @property
     def stamp(self) -> int:
-        """When it was published, in ticks of its publisher's clock; 0 in one that was made here."""
+        """Time of publication, in ticks of the publisher's clock; 0 in a message that was made here."""
     @property
     def sequence(self) -> int | None:
-        """Its number in the topic, from 0; None where the transport counts none, and in one that was made here."""
+        """Sequence number in the topic, from 0; None where the transport counts none, and in a message that was made
+        here.
+        """
 
 @final
 class Foreign:
-    """What another program published, without our header."""
+    """A message of another program, without Tickpath's header."""
 
     def __new__(cls, payload: bytes, sequence: int | None = None, details: str | None = None) -> Self:
-        """One to compare with."""
+        """Creates an event to compare with."""
     def __copy__(self) -> Self: ...
     def __deepcopy__(self, _memo: object, /) -> Self: ...
     def __bytes__(self) -> bytes: ...
@@ -637,22 +659,23 @@ class Foreign:
     def __reduce__(self) -> tuple[type[Self], tuple[bytes, int | None, str | None]]: ...
     @property
     def payload(self) -> bytes:
-        """Its bytes."""
+        """Bytes of the message."""
     @property
     def sequence(self) -> int | None:
-        """Its number in the topic, from 0; None where the transport counts none."""
+        """Sequence number in the topic, from 0; None where the transport counts none."""
     @property
     def details(self) -> str | None:
-        """Details beside the bytes, as an object in JSON, or None: of Kafka 'key', 'headers' and 'tombstone', of NATS
-        and RabbitMQ 'headers'."""
+        """Details beside the bytes, as a JSON object, or None: for Kafka 'key', 'headers' and 'tombstone', for NATS and
+        RabbitMQ 'headers'.
+        """
 
 @final
 class Gap:
-    """Messages that this subscriber will never see; `missed` is None where nobody knows how many."""
+    """Messages that this subscriber will never receive; `missed` is None where their number is unknown."""
 
     __match_args__: Final = ("missed",)
     def __new__(cls, missed: int | None) -> Self:
-        """One to compare with."""
+        """Creates an event to compare with."""
     def __copy__(self) -> Self: ...
     def __deepcopy__(self, _memo: object, /) -> Self: ...
     def __hash__(self) -> int: ...
@@ -661,28 +684,28 @@ class Gap:
     def __reduce__(self) -> tuple[type[Self], tuple[int | None]]: ...
     @property
     def missed(self) -> int | None:
-        """How many, as far as somebody counted; else None."""
+        """Number of missed messages; None where the number is unknown."""
 
 @final
 class Frame:
-    """A message that is lent where it lies, until it is closed. Use it in a `with` block, or close it."""
+    """A message that is lent in place, until the frame is closed. Use it in a `with` block, or close it."""
 
     @property
     def kind(self) -> int:
-        """What it is, 16 to 255."""
+        """Kind of the message, 16 to 255."""
     @property
     def stamp(self) -> int:
-        """When it was published, in ticks of its publisher's clock."""
+        """Time of publication, in ticks of the publisher's clock."""
     @property
     def sequence(self) -> int | None:
-        """Its number in the topic, from 0; None where the transport counts none."""
+        """Sequence number in the topic, from 0; None where the transport counts none."""
     @property
     def data(self) -> memoryview:
-        """Its bytes where they lie, a new view each time, which can only be read. As long as one lives, or something
-        made of it such as an array, the frame cannot be closed.
+        """Bytes of the message in place, as a new read-only view each time. The frame cannot be closed while a view
+        lives, or an object made from a view, such as an array.
         """
     def close(self) -> None:
-        """Gives it back; a second time does nothing. While a view of its data lives it raises BufferError instead."""
+        """Gives the message back; a second call does nothing. Raises BufferError while a view of its data lives."""
     def __bytes__(self) -> bytes: ...
     def __enter__(self) -> Self: ...
     def __exit__(self, *raised: object) -> None: ...
@@ -691,7 +714,7 @@ class Frame:
 @final
 class Orders:
     """A session with an OMS, for one account. Poll or wait more often than its heartbeat time. Use it in a `with`
-    block, or close it: what works at a venue goes on working.
+    block, or close it: orders at a venue go on working.
     """
 
     def submit(
@@ -707,73 +730,75 @@ class Orders:
         id: int | None = None,
         trigger: Trigger | None = None,
     ) -> int:
-        """Sends a new order, and gives the id by which `cancel` and `replace` know it. A 'limit' has a price, a
-        'market' order None; it works for the 'day', 'gtc', 'ioc' or 'fok'. `cause` is the event to which it is the
-        answer. `id` is one of your own, new in this session today: known before the call, whatever interrupts it. With a
-        `trigger`, which `tickpath.when` makes, it waits at the OMS until that holds.
+        """Sends a new order; returns the id for `cancel` and `replace`. A 'limit' order has a price, a 'market' order
+        None; the order works for the 'day', 'gtc', 'ioc' or 'fok'. `cause` is the event that the order answers. `id` is
+        an id of your own, new in this session today, and so known before the call, whatever interrupts it. With a
+        `trigger`, as made by `tickpath.when`, the order waits at the OMS until the condition holds.
         """
     def cancel(self, id: int, *, cause: _Cause | None = None) -> int:
-        """Asks to cancel an order, by the id that `submit` gave; gives the id of this request."""
+        """Requests the cancellation of an order, by the id that `submit` returned; returns the id of this request."""
     def replace(
         self, id: int, *, price: int, quantity: int, cause: _Cause | None = None, trigger: Trigger | None = None
     ) -> int:
-        """Asks for another price and total quantity of an order, what is filled included, by the id that `submit` gave;
-        gives the id of this request. With a `trigger` an order that waits for one gets this one.
+        """Requests another price and total quantity of an order, the filled quantity included, by the id that `submit`
+        returned; returns the id of this request. With a `trigger`, an order that waits for its trigger gets this
+        trigger instead.
         """
     def cancel_all(self, symbol: int | str | None = None, *, cause: _Cause | None = None) -> int:
-        """Asks to cancel all open orders of this session and account, or those of one symbol; gives the id of this
-        request. Each order is answered for.
+        """Requests the cancellation of all open orders of this session and account, or of those in one symbol; returns
+        the id of this request. Each order gets an answer of its own.
         """
     def status(self, id: int) -> int:
-        """Asks the OMS how an order stands, by the id that `submit` gave; gives the id of this request. The answer is a
-        Report whose `exec_type` is 'order_status', with that as its `client_order_id`.
+        """Queries the state of an order at the OMS, by the id that `submit` returned; returns the id of this request.
+        The answer is a Report whose `exec_type` is 'order_status', with the id of this request as its
+        `client_order_id`.
         """
     @property
     def open(self) -> dict[int, Report]:
-        """Open orders, by the id that `submit` gave, with the last report of each: as the reports that were handed over have
-        it. Who logs on with `since='start'` is handed those of the whole day first.
+        """Open orders, by the id that `submit` returned, each with its last report, according to the reports returned
+        so far. A session with `since='start'` first returns the reports of the whole day.
         """
     @property
     def positions(self) -> dict[int, int]:
-        """Bought less sold by the reports that were handed over, by instrument: with `since='start'`
-        of the whole day, else since the logon. It does not know what an account began the day with.
+        """Quantity bought less quantity sold, by instrument, according to the reports returned so far: of the whole day
+        with `since='start'`, else since the logon. Positions held at the start of the day are not known here.
         """
     def __iter__(self) -> Self: ...
     def __next__(self) -> _Told: ...
     def poll(self, max: int = 64) -> list[_Told]:
-        """Up to `max` events that are there; never waits."""
+        """Returns up to `max` available events; never waits."""
     def wait(self, timeout: float | None = None) -> bool:
-        """Waits until there is something, or `timeout` seconds are over; True if there is."""
+        """Waits until an event is available, or `timeout` seconds are over; returns True if an event is available."""
     def __aiter__(self) -> AsyncIterator[_Told]: ...
     def _attempt(self) -> _Told | None: ...
     def _sleeps(self) -> tuple[int, float] | None: ...
     def _is_awake(self) -> None: ...
     @property
     def session(self) -> int:
-        """Which of the user's sessions it is."""
+        """Number of the session, among the user's sessions."""
     @property
     def requests(self) -> int:
-        """How many requests were sent through this object."""
+        """Number of requests sent through this object."""
     @property
     def connected(self) -> bool:
         """True while requests can be sent."""
     @property
     def heartbeat(self) -> float:
-        """After so many seconds without a poll the OMS takes it for gone."""
+        """Seconds without a poll after which the OMS considers the client dead."""
     def close(self) -> None:
-        """Closes it; a second time does nothing."""
+        """Closes the session; a second call does nothing."""
     def __enter__(self) -> Self: ...
     def __exit__(self, *_raised: object) -> None: ...
 
 @final
 class Report:
-    """What became of an order, or of a request. Of a denial only `number` to `exec_type` ('denied') and `account` say
-    something: an order that it was to change goes on as it was.
+    """The outcome of an order or a request. A denial has only the fields from `number` to `exec_type` ('denied') and
+    `account`: an order that the denied request was to change stays as it was.
     """
 
     def __new__(cls, **fields: int | str | Denial | None) -> Self:
-        """A report that was made here, for a test of `on_report`: of the fields that are not given, `exec_type` and
-        `status` are 'new', `live` is True, and all others are 0.
+        """Creates a report, for a test of `on_report`: of the fields that are not given, `exec_type` and `status` are
+        'new', `live` is True, and all others are 0.
         """
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, int | str | Denial | None]]: ...
     def __hash__(self) -> int: ...
@@ -781,186 +806,193 @@ class Report:
     def __ne__(self, value: object, /) -> bool: ...
     @property
     def number(self) -> int:
-        """Its number in the session."""
+        """Sequence number of the report in the session."""
     @property
     def stamp(self) -> int:
-        """When the OMS sent it, in ticks of its host's clock."""
+        """Time at which the OMS sent the report, in ticks of its host's clock."""
     @property
     def live(self) -> bool:
-        """False if it is of the past: it was said while this client did not listen."""
+        """False for a replayed report, first sent while this client was not connected."""
     @property
     def denial(self) -> Denial | None:
-        """Why the OMS has denied the request; None of all that is no denial."""
+        """Reason why the OMS denied the request; None in other reports."""
     @property
     def order_id(self) -> int:
         """The OMS's id of the order."""
     @property
     def client_order_id(self) -> int:
-        """The id of the request that it answers; 0 if it answers none."""
+        """Id of the request that the report answers; 0 if it answers none."""
     @property
     def exec_type(self) -> str:
-        """What it tells: 'pending_new', 'new', 'trade', 'canceled', 'replaced', 'rejected', 'cancel_rejected', 'expired',
-        'denied' and others, as FIX calls them.
+        """Type of the report: 'pending_new', 'new', 'trade', 'canceled', 'replaced', 'rejected', 'cancel_rejected',
+        'expired', 'denied' and others, named as in FIX.
         """
     @property
     def status(self) -> str | None:
-        """How the order stands now: 'pending_new', 'new', 'partially_filled', 'filled', 'canceled', 'rejected' and
-        others, as FIX calls them; None of a denial.
+        """State of the order now: 'pending_new', 'new', 'partially_filled', 'filled', 'canceled', 'rejected' and
+        others, named as in FIX; None in a denial.
         """
     @property
     def symbol(self) -> int:
-        """The instrument, by its number."""
+        """The instrument's number."""
     @property
     def account(self) -> int:
-        """For whom."""
+        """The account of the order."""
     @property
     def side(self) -> int:
-        """BUY or SELL; 0 of what has none."""
+        """BUY or SELL; 0 in a report without a side."""
     @property
     def price(self) -> int:
-        """The limit after this."""
+        """Limit price of the order after this report."""
     @property
     def last_price(self) -> int:
-        """Of this fill; 0 if it is none."""
+        """Price of this fill; 0 if the report is no fill."""
     @property
     def last_quantity(self) -> int:
-        """Of this fill; 0 if it is none."""
+        """Quantity of this fill; 0 if the report is no fill."""
     @property
     def cumulative_quantity(self) -> int:
-        """Filled so far."""
+        """Quantity filled so far."""
     @property
     def leaves_quantity(self) -> int:
-        """Still open."""
+        """Quantity still open."""
     @property
     def reason(self) -> int:
-        """The venue's own reason of a rejection."""
+        """The venue's own reason code of a rejection."""
     @property
     def venue(self) -> int:
-        """The venue, by its number."""
+        """The venue's number."""
     @property
     def venue_order_id(self) -> int:
-        """The venue's id of the order; 0 if it has said none."""
+        """The venue's id of the order; 0 if the venue has reported none."""
     @property
     def exec_id(self) -> int:
-        """The venue's id of this fill; 0 if it is none."""
+        """The venue's id of this fill; 0 if the report is no fill."""
     @property
     def venue_sequence(self) -> int:
-        """The venue's count of events of this order, from 1; 0 where it gives none."""
+        """The venue's count of events of this order, from 1; 0 where the venue gives none."""
     @property
     def venue_stamp(self) -> int:
-        """When the venue received the request or made the event, in ticks of the host's clock; 0 if unknown."""
+        """Time at which the venue received the request or made the event, in ticks of the host's clock; 0 if unknown.
+        """
     @property
     def manual(self) -> bool:
-        """An admin has entered it by hand."""
+        """True if an admin entered the report by hand."""
 
 @final
 class Denial:
-    """Why the OMS has denied a request: the check, its limit, and the value that broke it, in the unit of the check."""
+    """Reason why the OMS denied a request: the check, its limit, and the value that broke the limit, in the unit of the
+    check.
+    """
 
     def __new__(cls, **fields: int) -> Self:
-        """A denial that was made here, by its fields."""
+        """Creates a denial from its fields."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, int]]: ...
     def __hash__(self) -> int: ...
     def __eq__(self, value: object, /) -> bool: ...
     def __ne__(self, value: object, /) -> bool: ...
     @property
     def code(self) -> int:
-        """Of the check: docs/risk-checks.md has them."""
+        """Code of the check, as listed in docs/risk-checks.md."""
     @property
     def limit(self) -> int:
-        """What the check allows."""
+        """Limit of the check."""
     @property
     def value(self) -> int:
-        """What the request would have made of it."""
+        """Value that the request would have led to."""
     @property
     def name(self) -> str:
-        """The check's name, as docs/risk-checks.md has it; empty if this version does not know the code."""
+        """Name of the check, as listed in docs/risk-checks.md; empty if this version does not know the code."""
     @property
     def sentence(self) -> str:
-        """Why, and what to do."""
+        """Reason and remedy, as a sentence."""
 
 @final
 class NotTaken:
-    """A request that the OMS did not take, and never will; nobody sends it again by itself."""
+    """A request that the OMS did not accept, and never will; the client does not send it again by itself."""
 
     def __new__(cls, **fields: int | str) -> Self:
-        """One that was made here, by its fields."""
+        """Creates the event from its fields."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, int | str]]: ...
     def __hash__(self) -> int: ...
     def __eq__(self, value: object, /) -> bool: ...
     def __ne__(self, value: object, /) -> bool: ...
     @property
     def client_order_id(self) -> int:
-        """The id that the call gave."""
+        """Id of the request, as returned by the call."""
     @property
     def request(self) -> str:
-        """What it was: 'submit', 'cancel' or 'replace'."""
+        """Kind of the request: 'submit', 'cancel', 'replace' or 'status'."""
 
 @final
 class InDoubt:
-    """A request of which nobody can know any more whether the OMS took it: it may work. Do not send it again before
-    `tickpath orders` has said.
+    """A request in doubt: the OMS may have accepted it, and the order may work. Do not send the request again before
+    `tickpath orders` has shown its state.
     """
 
     def __new__(cls, **fields: int | str) -> Self:
-        """One that was made here, by its fields."""
+        """Creates the event from its fields."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, int | str]]: ...
     def __hash__(self) -> int: ...
     def __eq__(self, value: object, /) -> bool: ...
     def __ne__(self, value: object, /) -> bool: ...
     @property
     def client_order_id(self) -> int:
-        """The id that the call gave."""
+        """Id of the request, as returned by the call."""
     @property
     def request(self) -> str:
-        """What it was: 'submit', 'cancel' or 'replace'."""
+        """Kind of the request: 'submit', 'cancel', 'replace' or 'status'."""
 
 @final
 class Notice:
-    """Something that happened to the session: `what`, for programs, and a sentence."""
+    """An event of the session: `what` for programs, `sentence` for people."""
 
     def __new__(cls, **fields: str) -> Self:
-        """One that was made here, by its fields."""
+        """Creates the event from its fields."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, str]]: ...
     def __hash__(self) -> int: ...
     def __eq__(self, value: object, /) -> bool: ...
     def __ne__(self, value: object, /) -> bool: ...
     @property
     def what(self) -> str:
-        """A word for programs: connected, disconnected, failed, other_journal, said_again, forgotten, and of a run waiting."""
+        """Keyword for programs: connected, disconnected, failed, other_journal, said_again, forgotten, and in a run
+        waiting.
+        """
     @property
     def sentence(self) -> str:
-        """The same for people."""
+        """The event as a sentence, for people."""
 
 @final
 class Hop:
-    """A stretch of your own code, of which each pass is a sample: `with hop:` around it, `@hop` above a function, or
-    two stamps. `tickpath.lab.hop` makes it, and `tickpath.lab.hops` is what it measured. Threads may share it, and
-    blocks may lie in each other, also of one hop. Tasks that take turns within a block would take each other's
-    beginnings: there use `since`, or decorate the coroutine function.
+    """A stretch of your own code, each pass of which is a sample: `with hop:` around it, `@hop` above a function, or
+    two stamps. `tickpath.lab.hop` creates a hop, and `tickpath.lab.hops` returns the measurements. Threads may share a
+    hop, and blocks may be nested, also blocks of one hop. Tasks that take turns within a block would take each other's
+    start times: there use `since`, or decorate the coroutine function.
     """
 
     def __new__(cls, name: str, samples: int = 1_000_000) -> Self: ...
     def since(self, stamp: int) -> None:
-        """A sample from a stamp to now: `hop.since(tick.stamp)` is a tick's way to here. Both are of this host."""
+        """Records a sample from a stamp of this host to now: `hop.since(tick.stamp)` measures a tick's way to this
+        call.
+        """
     def between(self, earlier: int, later: int) -> None:
-        """A sample from one stamp to a later one; an earlier one is counted as negative, and in no percentile. Both are
-        of this host.
+        """Records a sample from one stamp to a later one, both of this host; a sample to an earlier stamp is counted as
+        negative, and in no percentile.
         """
     def clear(self) -> None:
-        """Forgets its samples: what is measured begins here, as behind a warm-up."""
+        """Discards all samples, so that measurement starts here, as after a warm-up."""
     @property
     def name(self) -> str:
-        """What it is called; its name in a result is own.NAME."""
+        """Name of the hop; its name in a result is own.NAME."""
     @property
     def samples(self) -> int:
-        """The samples for which it has room; of more it has only the number."""
+        """Max samples stored; samples beyond it are only counted."""
     @property
     def count(self) -> int:
-        """The samples that it has."""
+        """Number of samples stored."""
     @property
     def left_out(self) -> int:
-        """The samples that did not fit."""
+        """Number of samples that did not fit."""
     def __call__(self, function: _Function, /) -> _Function: ...
     def __enter__(self) -> Self: ...
     def __exit__(self, _kind: object, _value: object, _traceback: object, /) -> None: ...
@@ -969,11 +1001,11 @@ class Hop:
 
 @final
 class Recording:
-    """What lies in a log. Each of its tables is read from the log when somebody takes it."""
+    """The tables of a log. Each table reads the log when a consumer takes its rows."""
 
     @property
     def place(self) -> str:
-        """Where it lies."""
+        """The place of the log."""
     @property
     def tops_of_book(self) -> Table:
         """The best bids and offers."""
@@ -985,29 +1017,29 @@ class Recording:
         """The messages of all other kinds, as bytes."""
     @property
     def gaps(self) -> Table:
-        """Where messages were lost before they came here, and how many: null where nobody knows."""
+        """Losses of messages before they reached the log, with the number of messages: null where it is unknown."""
 
 @final
 class Journal:
-    """What an OMS wrote down. Each of its tables is made from the journal when somebody takes it, by a replay."""
+    """The tables of the journal of an OMS. Each table replays the journal when a consumer takes its rows."""
 
     @property
     def place(self) -> str:
-        """Where it lies."""
+        """The place of the journal."""
     @property
     def requests(self) -> Table:
-        """The requests that the OMS took, with what became of each at once."""
+        """The requests that the OMS received, each with its immediate outcome."""
     @property
     def reports(self) -> Table:
-        """The reports of its venues."""
+        """The reports of the OMS's venues."""
     @property
     def denials(self) -> Table:
-        """The requests that its checks denied, and why."""
+        """The requests that the OMS's checks denied, with the reasons."""
 
 @final
 class Table:
-    """Rows of one kind, for whatever takes Arrow's streams: polars.DataFrame(table), pyarrow.table(table). Whoever
-    takes it reads its log anew, from the oldest row to the last one that is there.
+    """Rows of one kind, for any consumer of Arrow streams: polars.DataFrame(table), pyarrow.table(table). Each consumer
+    reads the log anew, from the oldest row to the last one available.
     """
 
     def __arrow_c_schema__(self) -> object: ...
@@ -1023,8 +1055,9 @@ def trade(
     linger: float,
     denied: dict[str, int],
 ) -> None:
-    """Trades until the strategy gives `stop`, or to the end of a recording, and until no report has come for `linger`
-    seconds then. However that ends, `denied` holds then how many requests the OMS has denied, by the check's name.
+    """Runs the strategy until it returns `stop`, or to the end of a recording and until no report has arrived for
+    `linger` seconds after it. In either case `denied` then holds the number of requests that the OMS denied, by the
+    check's name.
     """
 
 _Event: TypeAlias = TopOfBook | Trade | Message | Foreign | Gap

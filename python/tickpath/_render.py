@@ -1,6 +1,6 @@
-"""What a result says, in words, as a page and as curves. All of it is made from the data and the rows alone.
+"""Renderings of a result as text, as a page and as curves, from the data and the rows alone.
 
-A result never flatters: what its reader has to know stands in each form (`warnings`), and the machine's floor beside it.
+Each rendering has the warnings for its reader (`warnings`), and the floor of the machine.
 """
 
 import json
@@ -24,16 +24,16 @@ LEADING_HOPS = (
     "push",
     "spin_gap",
 )
-"""The hops that people ask for, the first one first."""
+"""The leading hops, the most important first."""
 
 MOST_SHOWN = 200
-"""Rows of a page."""
+"""Max rows of a page."""
 
 _NONE = "–"
 
 
 def needed(module: str) -> Any:
-    """A module that only who asks for it needs. ImportError: which package to install."""
+    """Imports an optional module. ImportError: names the package to install."""
     try:
         return import_module(module)
     except ImportError as error:
@@ -44,7 +44,7 @@ def needed(module: str) -> Any:
 
 
 def duration(ns: float | None) -> str:
-    """A time with its unit, to three digits: `187 ns`, `6.02 µs`."""
+    """Formats a time with its unit, to three digits: `187 ns`, `6.02 µs`."""
     if ns is None:
         return _NONE
     value, units = ns, ["ns", "µs", "ms", "s"]
@@ -55,7 +55,7 @@ def duration(ns: float | None) -> str:
 
 
 def number(value: float | None) -> str:
-    """A number to three digits, whole from one hundred on."""
+    """Formats a number to three digits, without decimals from one hundred on."""
     if value is None:
         return _NONE
     return f"{value:,.0f}".replace(",", "\u202f") if abs(value) >= 100 else _digits(value)
@@ -66,7 +66,7 @@ def _digits(value: float) -> str:
 
 
 def titled(name: str, value: Any) -> str:
-    """A setting or a figure in words: `size 1024 B`, `wait busy`, `lateness p99 2.1 µs`."""
+    """Formats a setting or a figure in words: `size 1024 B`, `wait busy`, `lateness p99 2.1 µs`."""
     for ending, unit in {"_bytes": " B", "_per_s": "/s", "_percent": " %", "_ratio": "×", "_ms": " ms"}.items():
         if name.endswith(ending) and isinstance(value, int | float):
             return f"{_words(name.removesuffix(ending))} {number(value)}{unit}"
@@ -82,7 +82,7 @@ def _words(name: str) -> str:
 
 
 def machine(raw: Mapping[str, Any]) -> str:
-    """What it was measured on, and the floor below all its figures."""
+    """Describes the machine of the measurement, and its floor, below all figures."""
     host = raw["host"]
     profile = f", profile {raw['profile']}" if raw.get("profile") else ""
     return "; ".join(
@@ -100,7 +100,7 @@ def machine(raw: Mapping[str, Any]) -> str:
 
 
 def warnings(raw: Mapping[str, Any], rows: Sequence[Row]) -> list[str]:
-    """What a reader must know before a figure is quoted, in sentences; each reason once."""
+    """Returns the warnings that a reader needs before quoting a figure, as sentences; each reason once."""
     runs = one_a_run(rows)
     told = [*_build(raw), *_invalid(runs)]
     for count, what in _COUNTED.items():
@@ -132,7 +132,7 @@ def _build(raw: Mapping[str, Any]) -> list[str]:
 
 
 def _invalid(runs: Sequence[Row]) -> list[str]:
-    # A search for the highest rate goes beyond it on purpose.
+    # A search for the highest rate exceeds that rate on purpose.
     named = zip(runs, labels(_no_hops(runs)), strict=True)
     invalid = [(run, label) for run, label in named if not run.valid and "slo" not in run.params]
     if not invalid:
@@ -143,28 +143,28 @@ def _invalid(runs: Sequence[Row]) -> list[str]:
 
 
 def one_a_run(rows: Iterable[Row]) -> list[Row]:
-    """The first row of each run, in order."""
+    """Returns the first row of each run, in order."""
     firsts: list[Row] = []
     for row in rows:
-        # Rows of one run share what belongs to the run.
+        # Rows of one run share the objects of the run.
         if not firsts or firsts[-1].params is not row.params:
             firsts.append(row)
     return firsts
 
 
 _WEAK = ("generator_wait", "rate_per_s", "count", "orders", "cpus", "seed", "interval_ns", "measured_rtt_ns", "encoding")
-"""Settings that are told only where nothing else tells rows apart, the last one least."""
+"""Settings shown only where no other setting distinguishes the rows, in order of preference."""
 
 
 def labels(rows: Sequence[Row]) -> list[str]:
-    """What each row is called beside the others: words for what differs, or the target if nothing does."""
+    """Returns a label for each row: the settings that differ among the rows, or the target if none differs."""
     settings = dict.fromkeys(name for row in rows for name in row.params if name not in ("idle_ns", "threads"))
     ordered = sorted(settings, key=lambda name: _WEAK.index(name) + 1 if name in _WEAK else 0)
     table = [_said(row, ordered) for row in rows]
-    # A run that has no such setting does not make it one that differs.
+    # A setting that a run lacks does not differ because of that.
     differ = [column for column, words in enumerate(zip(*table, strict=True)) if len({*words} - {""}) > 1]
     kinds = len({tuple(line[column] for column in differ) for line in table})
-    # From the last one on, what tells nothing more than the others is left out.
+    # From the last column on, columns that distinguish no further rows are left out.
     for column in reversed(differ):
         others = [other for other in differ if other != column]
         if len({tuple(line[other] for other in others) for line in table}) == kinds:
@@ -178,12 +178,12 @@ def _said(row: Row, settings: Sequence[str]) -> list[str]:
     phase = f"idle {duration(idle)}" if isinstance(idle, int | float) else row.phase
     own = [row.hop or "", row.target, row.client, phase, row.layout or "", titled("batch", row.batch) if row.batch else ""]
     told = (titled(name, row.params[name]) if name in row.params else "" for name in settings)
-    # The repetition is needed only where all else is the same.
+    # The repetition is last: it is needed only where all other columns are equal.
     return [*own, *told, f"#{row.repeat}"]
 
 
 def text(raw: Mapping[str, Any], rows: Sequence[Row], most: int) -> str:
-    """Some lines: what was measured, where, and the warnings, so many of them."""
+    """Renders some lines of text: the workload, the machine, and up to `most` warnings."""
     told = warnings(raw, rows)
     more = [f"… and {len(told) - most} more: .warnings has all"] if len(told) > most else []
     runs = len(one_a_run(rows))
@@ -198,7 +198,8 @@ _HEADER = (
 
 
 def html(raw: Mapping[str, Any], rows: Sequence[Row]) -> str:
-    """A plain table with what must be known above it, and below it notes, ratios and figures. Everything is escaped."""
+    """Renders a plain table, with the warnings above it, and notes, ratios and figures below it. All text is escaped.
+    """
     notes: dict[str, int] = {}
     shown = rows[:MOST_SHOWN]
     body = "".join(_line(row, label, notes) for row, label in zip(shown, labels(_no_hops(shown)), strict=True))
@@ -223,7 +224,7 @@ def _list(kind: str, items: Iterable[str]) -> str:
 
 
 def _no_hops(rows: Sequence[Row]) -> list[Row]:
-    """The same rows without their hops, which have a column of their own."""
+    """Returns the rows without their hops, which have a column of their own."""
     return [replace(row, hop=None) for row in rows]
 
 
@@ -267,9 +268,9 @@ def _figures(rows: Sequence[Row]) -> list[str]:
 
 
 def usual(rows: Sequence[Row], hop: str | None) -> list[Row]:
-    """The rows of a hop, or of the one that people ask for first: of steady runs, where there are any with a percentile.
+    """Returns the rows of a hop, or of the leading hop: those of steady runs, if any has a percentile.
 
-    Of a user's own hops none is the first.
+    All of a user's own hops are equal: none of them leads.
     """
     known = [row for row in rows if row.hop is not None and row.p50_ns is not None]
     hops = dict.fromkeys(row.hop for row in known if row.hop is not None)
@@ -283,7 +284,7 @@ _MARKS = {2: "50%", 10: "90%", 100: "99%", 1_000: "99.9%", 10_000: "99.99%", 100
 
 
 def plot(raw: Mapping[str, Any], rows: Sequence[Row], drawn: Sequence[Row], ax: Any) -> Any:
-    """Percentile curves of some of the rows. Gives matplotlib's axes."""
+    """Draws percentile curves of some of the rows; returns matplotlib's axes."""
     curves = [(label, row, row.curve()) for row, label in zip(drawn, labels(drawn), strict=True)]
     curves = [one for one in curves if one[2]]
     if not curves:
@@ -302,7 +303,7 @@ def plot(raw: Mapping[str, Any], rows: Sequence[Row], drawn: Sequence[Row], ax: 
     phases = dict.fromkeys(row.phase for _, row, _ in curves)
     shown = f"{', '.join(phases)}: {len(curves)} of {len(rows)} rows"
     ax.set_title(_title(raw, rows, shown), fontsize="small", loc="left", wrap=True)
-    # Below the curves, which fill their frame.
+    # Below the frame, since the curves fill it.
     ax.legend(fontsize="x-small", ncols=columns, loc="upper left", bbox_to_anchor=(0, -0.12), borderaxespad=0, frameon=False)
     return ax
 
@@ -326,7 +327,9 @@ def _axes(ax: Any, curves: Sequence[Sequence[tuple[float, int]]], hops: Sequence
 
 
 def _title(raw: Mapping[str, Any], rows: Sequence[Row], shown: str) -> str:
-    """What was measured and on what, with the floor and the warnings: a picture goes where its page does not."""
+    """Returns a title with the workload, the machine, its floor and the warnings, since a picture is shown without its
+    page.
+    """
     host = raw["host"]
     floor = f"one cache line {duration(host.get('cache_line_transfer_ns'))}"
     gaps = f"the host's gaps p99.99 {duration(host.get('spin_gap_p9999_ns'))}"

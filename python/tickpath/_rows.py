@@ -1,6 +1,6 @@
-"""A result file as rows: one a run and hop, as `docs/results.md` explains the names.
+"""A result file as rows, one per run and hop; `docs/results.md` explains the names.
 
-Times are nanoseconds. A percentile is None where too few samples carry it. Nothing here reads or writes files.
+Times are nanoseconds. A percentile is None where the samples are too few for it. Nothing here reads or writes files.
 """
 
 import base64
@@ -21,7 +21,7 @@ PERCENTILES = {"p50_ns": 2, "p75_ns": 4, "p90_ns": 10, "p99_ns": 100, "p999_ns":
 COUNTS = ("sent", "received", "lost", "duplicated", "reordered", "left", "errors")
 
 FARTHEST = 100_000
-"""1/(1−q) where curves end: 99.999 %."""
+"""1/(1−q) at the end of curves: 99.999 %."""
 
 Scalar: TypeAlias = str | int | float | bool | None
 Kind = TypeVar("Kind")
@@ -29,35 +29,37 @@ Kind = TypeVar("Kind")
 
 @dataclass(frozen=True)
 class Row:
-    """One hop of one run, or a run that has no hop (`hop` is None then, and so is what belongs to it).
+    """One hop of one run, or a run without a hop (then `hop` and the hop's fields are None).
 
-    What belongs to the hop stands from `count` to `hdr`; all else is the run's, and is the same in its other rows.
+    The hop's fields are those from `count` to `hdr`; all others belong to the run, and are the same in its other rows.
     """
 
     workload: str
-    """What was measured: pubsub, queue, path, and so on."""
+    """Workload measured: pubsub, queue, path, and so on."""
     target: str
-    """On what, as a URL."""
+    """System under test, as a URL."""
     client: str
-    """The client that was driven: 'rust', 'redis-py', …"""
+    """Client library used: 'rust', 'redis-py', …"""
     phase: str
-    """'cold', 'idle' or 'steady': three results, never one."""
+    """'cold', 'idle' or 'steady': separate results, never combined."""
     repeat: int
-    """Which repetition, from 1."""
+    """Number of the repetition, from 1."""
     layout: str | None
-    """How the parts were put on threads: 'inline', 'split' or 'mutex'; None where there is no such choice."""
+    """Layout of the parts on threads: 'inline', 'split' or 'mutex'; None where there is no such choice."""
     batch: str | int | None
     """Messages or commands sent together, or an order group's name."""
     valid: bool
-    """Whether the run kept the rules of honest measuring; where not, `notes` says why, and nobody should quote it."""
+    """True if the run kept the rules of honest measuring; otherwise `notes` has the reason, and the run must not be
+    quoted.
+    """
     notes: tuple[str, ...]
-    """Sentences for the reader: why the run is not valid, what is special about it."""
+    """Sentences for the reader: reasons why the run is not valid, and its peculiarities."""
     finding: str | None
-    """What the run shows, where that is more than its leading hop."""
+    """Conclusion from the run, where that is more than its leading hop."""
     hop: str | None
-    """From where to where; `docs/results.md` has the names."""
+    """Name of the hop, as listed in `docs/results.md`."""
     count: int | None
-    """Samples, negative ones not among them."""
+    """Number of samples, without the negative ones."""
     mean_ns: float | None
     """The mean."""
     p50_ns: int | None
@@ -69,27 +71,29 @@ class Row:
     p99_ns: int | None
     """The 99th percentile."""
     p999_ns: int | None
-    """99.9 % are no longer than this."""
+    """The 99.9th percentile."""
     p9999_ns: int | None
-    """99.99 % are no longer than this."""
+    """The 99.99th percentile."""
     max_ns: int | None
     """The largest sample."""
     worst_ns: tuple[int, ...]
-    """The three largest, the largest last."""
+    """The three largest samples, the largest last."""
     negative: int | None
-    """Samples that came out negative: in no percentile."""
+    """Number of negative samples, which are in no percentile."""
     negative_max_ns: int | None
-    """By how much the worst of these did."""
+    """Magnitude of the most negative sample."""
     host_stall_share_p999: float | None
-    """Of the samples at or beyond p99.9, the share that the host's gaps explain: 0 to 1."""
+    """Share of the samples at or beyond p99.9 that the host's gaps explain, 0 to 1."""
     unstalled: Mapping[str, int | None] | None
-    """`count`, the percentiles and `max_ns` without what the host's gaps explain; None where that cannot be told."""
+    """`count`, the percentiles and `max_ns` without the samples that the host's gaps explain; None where that is
+    unknown.
+    """
     hdr: str | None = field(repr=False)
-    """The whole distribution: an HdrHistogram in the V2 form, in base64."""
+    """The whole distribution: an HdrHistogram in V2 encoding, in base64."""
     sent: int
-    """Messages that were handed to the transport."""
+    """Messages passed to the transport."""
     received: int
-    """Messages that the receiver has taken."""
+    """Messages received."""
     lost: int
     """Messages that were sent and never received."""
     duplicated: int
@@ -97,28 +101,28 @@ class Row:
     reordered: int
     """Messages that were received after a later one."""
     left: int
-    """Messages that still waited when the run ended."""
+    """Messages still waiting when the run ended."""
     errors: int
     """Calls that failed."""
     throughput_per_s: float | None
-    """Messages received a second."""
+    """Messages received per second."""
     elapsed_ns: int | None
-    """From the first send to the last receipt."""
+    """Time from the first send to the last receipt."""
     memory: Mapping[str, int]
     """Resident memory of the system under test: `before_bytes`, `after_bytes`, `peak_bytes`."""
     floor: Mapping[str, float]
-    """The machine just before and just after the run."""
+    """Floor of the machine, measured just before and just after the run."""
     figures: Mapping[str, float]
-    """What is neither a hop nor a count, by name."""
+    """Figures that are neither hops nor counts, by name."""
     params: Mapping[str, Any]
     """The settings of the run, by name."""
     software: Mapping[str, Any]
-    """What answered, and what asked, by name."""
+    """Server and client software, by name."""
 
     def curve(self) -> list[tuple[float, int]]:
-        """The distribution as (1/(1−q), nanoseconds), from the median to where ten samples lie beyond.
+        """Returns the distribution as (1/(1−q), nanoseconds), from the median up to the last ten samples.
 
-        It has all steps of the histogram where the file keeps it, else the percentiles. LabError: a damaged histogram.
+        All steps of the histogram if the file has one, else the percentiles. LabError: a damaged histogram.
         """
         if self.hdr is None or not self.count:
             known = ((odds, getattr(self, key)) for key, odds in PERCENTILES.items())
@@ -131,7 +135,9 @@ class Row:
 
 
 def rows_of(raw: Any, name: str) -> list[Row]:
-    """All rows of a result file's data, in its order. LabError, which begins with `name`: it is none, or of another version."""
+    """Returns all rows of a result file's data, in file order. LabError, beginning with `name`: no result, or another
+    version.
+    """
     if not isinstance(raw, dict) or not isinstance(raw.get("schema"), str):
         raise LabError(f"{name} is JSON without a 'schema' text; give a file that a bench wrote with --json")
     if raw["schema"] != SCHEMA:
@@ -156,15 +162,16 @@ def rows_of(raw: Any, name: str) -> list[Row]:
 
 
 def columns(raw: Mapping[str, Any], rows: Sequence[Row]) -> dict[str, list[Scalar]]:
-    """The rows as columns of equal length, each of one type or None; what is nested has names as `params.size_bytes`.
+    """Returns the rows as columns of equal length, each of one type or None; nested fields have names like
+    `params.size_bytes`.
 
-    Every row says what it was measured on (`host.cpu`, the floor, `profile`) and whether that is valid, so that frames of
-    several results can be put together. Left out are `worst_ns` and the histograms.
+    Every row has its machine (`host.cpu`, the floor, `profile`) and its validity, so that frames of several results can
+    be concatenated. `worst_ns` and the histograms are left out.
     """
     head = {key: raw.get(key) for key in ("started_at", "tickpath", "commit", "profile")}
     host = {f"host.{key}": value for key, value in raw["host"].items()}
     lines = [{**_flat(row), **head, **host} for row in rows]
-    # The plain ones always stand; of the nested ones those that some row has.
+    # Plain columns are always present; nested ones if a row has them.
     names = dict.fromkeys([*_plain(), *(name for line in lines for name in line)])
     return {name: _column([line.get(name) for line in lines]) for name in names}
 
@@ -173,10 +180,10 @@ _NESTED = ("unstalled", "memory", "floor", "figures", "params", "software")
 _LEFT_OUT = ("worst_ns", "hdr")
 
 INTEGERS = ("repeat", "count", *PERCENTILES, "max_ns", "negative", "negative_max_ns", *COUNTS, "elapsed_ns")
-"""Columns of whole numbers that always stand."""
+"""Columns of whole numbers that are always present."""
 
 FLOATS = ("mean_ns", "host_stall_share_p999", "throughput_per_s")
-"""Columns of other numbers that always stand."""
+"""Columns of other numbers that are always present."""
 
 
 def _plain() -> list[str]:
@@ -192,7 +199,7 @@ def _flat(row: Row) -> dict[str, Any]:
 
 
 def _column(values: list[Any]) -> list[Scalar]:
-    """Of one type: text where one is text, or where they are lists; else fractions where one is."""
+    """Converts the values to one type: to text if a value is text or a list, else to floats if a value is a float."""
     kinds = {type(value) for value in values if value is not None}
     if len(kinds) <= 1 and kinds <= {str, int, float, bool}:
         return values
@@ -202,7 +209,7 @@ def _column(values: list[Any]) -> list[Scalar]:
 
 
 class _Wrong(Exception):
-    """What is wrong in a run."""
+    """A fault in the data of a run."""
 
 
 def _get(of: Any, key: str, kind: type[Kind]) -> Kind:
@@ -213,7 +220,7 @@ def _get(of: Any, key: str, kind: type[Kind]) -> Kind:
 
 
 def _maybe(of: Any, key: str, *kinds: type[Kind]) -> Kind | None:
-    """None where there is no such key, or null."""
+    """Returns the value of a key; None if the key is missing or null."""
     if not isinstance(of, dict):
         raise _Wrong(f"{json.dumps(of)[:40]} stands where names and values should")
     value = of.get(key)
@@ -262,14 +269,14 @@ def _hop(hop: Any) -> dict[str, Any]:
 
 
 _V2 = 0x1C849313
-"""How an HdrHistogram in the V2 form begins."""
+"""Magic number of an HdrHistogram in V2 encoding."""
 
 _HEADER = struct.Struct(">IIIIQQd")
-"""Cookie, bytes behind the header, offset, digits, least and greatest value, ratio."""
+"""Cookie, bytes after the header, offset, digits, least and greatest value, ratio."""
 
 
 def _histogram(text: str) -> list[tuple[int, int]]:
-    """Each value of an HdrHistogram in base64 and how many samples it has, the least first."""
+    """Decodes the values of an HdrHistogram in base64, each with its number of samples, the least first."""
     try:
         data = base64.b64decode(text, validate=True)
         cookie, length, offset, digits, least, _most, _ratio = _HEADER.unpack_from(data)
@@ -284,13 +291,13 @@ def _histogram(text: str) -> list[tuple[int, int]]:
     for number in _numbers(data[_HEADER.size :]):
         if number > 0:
             values.append((_greatest(index, half, unit), number))
-        # A negative number stands for so many empty places.
+        # A negative number encodes a run of empty places.
         index += max(1, -number)
     return values
 
 
 def _greatest(index: int, half: int, unit: int) -> int:
-    """The greatest value that counts at this place; `half` and `unit` are powers of two."""
+    """Returns the greatest value counted at this place; `half` and `unit` are exponents of two."""
     bucket = (index >> half) - 1
     place = (index & ((1 << half) - 1)) + (1 << half)
     if bucket < 0:
@@ -299,7 +306,7 @@ def _greatest(index: int, half: int, unit: int) -> int:
 
 
 def _numbers(data: bytes) -> Iterator[int]:
-    """Signed numbers of seven bits a byte, the least first; a ninth byte has eight."""
+    """Decodes zigzag numbers of seven bits per byte, the least significant first; a ninth byte has eight bits."""
     value = shift = 0
     for byte in data:
         last = byte < 0x80 or shift == 56
@@ -311,12 +318,12 @@ def _numbers(data: bytes) -> Iterator[int]:
 
 
 def _steps(values: Iterable[tuple[int, int]], count: int) -> Iterator[tuple[float, int]]:
-    """From the median to where ten of all samples lie beyond: where the curve rises, before it and behind."""
+    """Yields the curve from the median up to the last ten samples: two points per step, at its ends."""
     beyond = count
     begun = 2.0
     for ns, samples in values:
         beyond -= samples
-        # Up to here this value is the percentile.
+        # This value is the percentile up to here.
         until = min(count / max(beyond, 10), FARTHEST)
         if until >= begun:
             yield begun, ns

@@ -1,4 +1,4 @@
-"""A function of which each call is a sample of a hop."""
+"""Functions each call of which is a sample of a hop."""
 
 import inspect
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from ._native import Hop, now
 
 
 def timed(hop: Hop, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, timed; of a coroutine function from its first step to its end, what it awaits included."""
+    """Returns the function, timed; a coroutine function is timed from its first step to its end, awaits included."""
     if not callable(function) or isinstance(function, type):
         raise TypeError(f"a hop times functions, and {function!r} is none; put `with hop:` around what it is to time")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
@@ -19,7 +19,7 @@ def timed(hop: Hop, function: Callable[..., Any]) -> Callable[..., Any]:
 
         @wraps(function)
         async def awaited(*arguments: Any, **named: Any) -> Any:
-            # Not a block of the hop: other tasks of this thread have their turns within it.
+            # No block of the hop, since other tasks of this thread run within it.
             begun = now()
             try:
                 return await function(*arguments, **named)

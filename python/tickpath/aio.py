@@ -3,9 +3,9 @@
     async for event in bus.subscribe("ticks"): ...
     async for told in orders: ...
 
-A task that finds nothing has a thread of the subscriber's own wait for it, which makes a descriptor readable that the event
-loop looks at: nothing runs and nobody holds the interpreter until something comes. Beside a session nothing runs: the loop
-looks at its socket and at its heartbeat, and other tasks send by it meanwhile.
+For a task that finds no event, a lookout thread of the subscriber waits, and makes a descriptor readable that the event
+loop watches: until then the wait takes no turn of the loop, and does not hold the interpreter. A session needs no
+thread: the loop watches its socket and its heartbeat time, and other tasks can send requests meanwhile.
 """
 
 import asyncio
@@ -34,14 +34,15 @@ class _Source(Protocol[T_co]):
 
 
 TURN = 64
-"""Events behind which other tasks have their turn, also where there is always another one."""
+"""Events after which other tasks get a turn, even if more events are available."""
 
 LONGEST = 0.1
-"""Seconds behind which a session is looked at in any case: another task may have closed it."""
+"""Seconds after which a session is looked at in any case, since another task may have closed it."""
 
 
 class Events(Generic[T]):
-    """What comes, one at a time. Who is cancelled while it waits loses nothing: the next one gets it."""
+    """Iterator over the events of a source. A task cancelled during a wait loses no event: the next task receives it.
+    """
 
     def __init__(self, source: _Source[T]) -> None:
         self._source = source
@@ -61,7 +62,7 @@ class Events(Generic[T]):
         return event
 
     async def _wait(self) -> None:
-        """Waits until there may be something, or the source is closed."""
+        """Waits until an event may be available, or the source is closed."""
         loop = asyncio.get_running_loop()
         readable = self._source._watch()
         try:
@@ -77,7 +78,7 @@ class Events(Generic[T]):
         finally:
             self._news = None
             self._source._unwatch()
-        # Who waits again at once is read for still.
+        # Delayed, so that a task that waits again at once keeps its reader.
         loop.call_soon(self._rest)
 
     def _told(self) -> None:
@@ -85,14 +86,15 @@ class Events(Generic[T]):
             self._news.set_result(None)
 
     def _rest(self) -> None:
-        """Has the loop look no more, if nobody waits."""
+        """Removes the reader from the loop, if no task waits."""
         if self._news is None and self._reading is not None:
             self._reading.end()
             self._reading = None
 
 
 class Told:
-    """What an OMS says, one event at a time. Who is cancelled while it waits loses nothing: the next one gets it."""
+    """Iterator over the events of a session. A task cancelled during a wait loses no event: the next task receives it.
+    """
 
     def __init__(self, orders: "Orders") -> None:
         self._orders = orders
@@ -110,7 +112,7 @@ class Told:
         return event
 
     async def _wait(self) -> None:
-        """Waits until there may be something, or it is time for a heartbeat."""
+        """Waits until an event may be available, or a heartbeat is due."""
         sleeps = self._orders._sleeps()
         if sleeps is None:
             return await asyncio.sleep(0)
@@ -130,13 +132,14 @@ class Told:
             timer.cancel()
             if reading is not None:
                 reading.end()
-            # Another task may have closed it: the next look says so.
+            # Another task may have closed the session; the next `_attempt` raises that.
             with suppress(Closed):
                 self._orders._is_awake()
 
 
 class _Reading:
-    """A loop that looks at a descriptor: at one of its own, for the source may be closed at any time, and its number be another's."""
+    """A loop that watches a duplicate of a descriptor: the source may be closed at any time, and its number be reused.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, readable: int, told: Callable[[], None]) -> None:
         self.loop, self._process, self._readable = loop, os.getpid(), os.dup(readable)
@@ -147,7 +150,7 @@ class _Reading:
             raise
 
     def end(self) -> None:
-        # A fork shares what its parent's loop looks at.
+        # A fork shares the epoll set of its parent's loop.
         if os.getpid() == self._process and not self.loop.is_closed():
             self.loop.remove_reader(self._readable)
         os.close(self._readable)

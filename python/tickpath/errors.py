@@ -1,4 +1,4 @@
-"""What can go wrong, in sentences that name the remedy."""
+"""Exceptions, whose sentences name the remedy."""
 
 from typing import TYPE_CHECKING
 
@@ -28,47 +28,47 @@ __all__ = [
 
 
 class TickpathError(Exception):
-    """The root of all of these."""
+    """Base class of all exceptions of Tickpath."""
 
 
 class ConnectError(TickpathError):
-    """There is no connection, or what was asked for is refused."""
+    """A connection failed, or a request was refused."""
 
 
 class PublishError(TickpathError):
-    """A message is not published."""
+    """A message was not published."""
 
     may_pass: bool = False
-    """True if the same call can succeed later, with nobody changing anything but the load, the network or the servers."""
+    """True if the same call can succeed later, once the load, the network or the servers have changed."""
 
 
 class TopicFull(PublishError):
-    """A subscriber of a 'fail' topic is a whole topic behind."""
+    """A subscriber of a 'fail' topic is behind by the whole capacity of the topic."""
 
 
 class NoSubscriber(PublishError):
-    """Nobody is subscribed to a 'fail' topic."""
+    """A 'fail' topic has no subscriber."""
 
 
 class TooLarge(PublishError):
-    """The message does not fit."""
+    """A message is too long for the topic or queue."""
 
 
 class OutcomeUnknown(PublishError):
-    """The message may be published, or be so later: resend() finds out."""
+    """A message is in doubt, and may still be published: resend() determines the outcome."""
 
 
 class BatchError(PublishError):
-    """A batch is published in part, or may be."""
+    """A batch was published in part, or may have been."""
 
     done: int = 0
-    """Messages that are published, before the first one that is not, or of which nobody knows."""
+    """Number of messages published, before the first message that was not, or is in doubt."""
     unknown: list[int] = []
-    """The numbers in the batch of the messages of which nobody knows: resend() finds out."""
+    """Positions in the batch of the messages in doubt: resend() determines their outcome."""
 
 
 class ReceiveError(TickpathError):
-    """Nothing can be received."""
+    """Receiving failed."""
 
 
 class NotLent(ReceiveError):
@@ -76,40 +76,40 @@ class NotLent(ReceiveError):
 
 
 class NotAcknowledged(ReceiveError):
-    """What was handed over is not surely acknowledged. Told once; pulling goes on."""
+    """Messages that were returned may not be acknowledged. Raised once; pulling can continue."""
 
 
 class Gone(ReceiveError):
-    """What a queue held is gone, or part of it. Told once; pulling goes on."""
+    """The messages of a queue are gone, or part of them. Raised once; pulling can continue."""
 
 
 class NotSent(TickpathError):
-    """A request did not leave."""
+    """A request was not sent."""
 
     may_pass: bool = False
-    """True if the same call can succeed later: the OMS is away, or does not keep up."""
+    """True if the same call can succeed later: the OMS is disconnected, or does not keep up."""
 
 
 class SessionEnded(TickpathError):
-    """A session with an OMS is over, and does not come back by itself."""
+    """A session with an OMS has ended, and does not reconnect by itself."""
 
 
 class Closed(TickpathError):
-    """It is closed."""
+    """The object is closed."""
 
 
 class InUse(TickpathError):
-    """Another thread uses it."""
+    """Another thread is using the object."""
 
 
 class Forked(TickpathError):
-    """It was opened before the process was forked: open it anew in the child."""
+    """The object was opened before a fork: open it anew in the child."""
 
 
 class LabError(TickpathError):
-    """A bench was refused or failed, or there is no result that can be read."""
+    """A bench was refused or failed, or a result cannot be read."""
 
     code: int | None = None
-    """The exit code of the command, where one ran: the README says what each means."""
+    """Exit code of the command, if a command ran; the README lists the codes."""
     result: "Result | None" = None
-    """What it measured all the same."""
+    """The result, if the bench measured something before it failed."""

@@ -1,4 +1,4 @@
-"""The lab from Python: the benches of the command `tickpath`, and what they measured as rows, frames, curves and a page.
+"""The lab from Python: the benches of the command `tickpath`, and their results as rows, frames, curves and a page.
 
     from tickpath import lab
 
@@ -6,13 +6,13 @@
     result.to_pandas()[["params.size_bytes", "hop", "p50_ns", "p99_ns", "valid"]]
     result.plot()
 
-And code of your own, in a result of the same form:
+Measurements of your own code give a result of the same form:
 
     with lab.hop("decode"):
         ...
     lab.hops().save("own.json")
 
-Times are nanoseconds. What a reader must know before a figure is quoted is in `result.warnings`, and in every form.
+Times are nanoseconds. `result.warnings` must be read before a figure is quoted; every rendering shows them.
 """
 
 import gzip
@@ -43,22 +43,22 @@ __all__ = ["Hop", "LabError", "Result", "Row", "hop", "hops", "load", "run"]
 def run(workload: str, *arguments: str, json: str | os.PathLike[str] | None = None, **options: Any) -> "Result":
     """Runs `tickpath bench BENCHMARK` and reads its result; `tickpath bench BENCHMARK --help` lists the options.
 
-    An option is a flag: `size=64` is `--size 64`, `fail_if=…` is `--fail-if`, True is the flag alone, a list is the flag
-    once for each, None leaves it out. `arguments` are passed on as they are. `json` keeps the result file there. What the
-    command says meanwhile goes to `sys.stderr`; `quiet=True` asks it not to.
+    An option is a flag: `size=64` is `--size 64`, `fail_if=…` is `--fail-if`, True is the flag alone, a list is the
+    flag once for each, None leaves it out. `arguments` are passed on unchanged. `json` keeps the result file there.
+    Progress messages of the command go to `sys.stderr`; `quiet=True` turns them off.
 
-    The program is the one that the environment's TICKPATH names, else the package's own, else that on PATH. Ctrl-C ends it;
-    what was measured till then is in `json`, if that is given.
+    The program is the one named by the environment variable TICKPATH, else the package's own, else the one on PATH.
+    Ctrl-C ends it; the measurements until then are in `json`, if that is given.
 
-    A result with runs that are not valid (exit code 3) is given back, and warned of: RuntimeWarning, and `result.warnings`.
-    LabError: the bench was refused, failed or lost messages; what there is of a result is in the error's `result`.
+    A result with invalid runs (exit code 3) is returned, with a RuntimeWarning and `result.warnings`. LabError: the
+    bench was refused, failed or lost messages; a partial result is in the error's `result`.
     """
     words = ["bench", workload, *arguments, *_flags(options)]
     with tempfile.TemporaryDirectory(prefix="tickpath-lab-") as folder:
         file = Path(folder, "result.json") if json is None else Path(json)
         before = _identity(file)
         code, said = _call([*words, "--json", str(file)])
-        # One that lay there before is not of this run.
+        # A file that was there before is not of this run.
         result = load(file) if _identity(file) != before else None
     what = f"tickpath {' '.join(words)}"
     if result is None or code not in (0, 3):
@@ -71,9 +71,9 @@ def run(workload: str, *arguments: str, json: str | os.PathLike[str] | None = No
 
 
 def load(path: str | os.PathLike[str]) -> "Result":
-    """Reads a result file, as `--json` writes it, or one that is compressed by gzip.
+    """Reads a result file, as written by `--json`, plain or compressed by gzip.
 
-    LabError: it cannot be read, is no result file, or is of another version.
+    LabError: the file cannot be read, is no result file, or is of another version.
     """
     try:
         data = Path(path).read_bytes()
@@ -87,11 +87,11 @@ def load(path: str | os.PathLike[str]) -> "Result":
 
 
 _HOPS: dict[str, Hop] = {}
-"""Those of this process. A fork keeps them, and each begins with no sample there."""
+"""The hops of this process. A fork keeps them, and each starts without samples there."""
 
 
 def hop(name: str, samples: int | None = None) -> Hop:
-    """A stretch of your own code, which `hops` reports as own.NAME: the same object wherever its name is given.
+    """Returns the hop of a stretch of your own code, reported by `hops` as own.NAME: one object for each name.
 
         with lab.hop("decode"):              # a block
             ...
@@ -99,14 +99,14 @@ def hop(name: str, samples: int | None = None) -> Hop:
         def decide(tick): ...
         lab.hop("tick_to_decode").since(tick.stamp)
 
-    It keeps the stamps of its first `samples` passes, a million if none are given, in 16 bytes each, which are there before the
-    first one; how many did not fit is told. ValueError: not a name (lower case letters, digits and underscores), or it has
-    another room already.
+    The hop keeps the stamps of its first `samples` passes, by default a million, in 16 bytes each, which are allocated
+    before the first pass; passes beyond are counted. ValueError: an invalid name (lower case letters, digits and
+    underscores are valid), or the hop exists with another number of samples.
     """
     found = _HOPS.get(name)
     if found is None:
         made = Hop(name) if samples is None else Hop(name, samples)
-        # Another thread may have been faster.
+        # Another thread may have created it meanwhile.
         found = _HOPS.setdefault(name, made)
     if samples is not None and samples != found.samples:
         raise ValueError(f"the hop {name} has room for {found.samples} samples already; give samples=… where it comes first")
@@ -114,13 +114,13 @@ def hop(name: str, samples: int | None = None) -> Hop:
 
 
 def hops() -> "Result":
-    """What the hops of this process have measured so far, as a result of one run: `tickpath report` renders it where it is
-    saved, `tickpath compare` sets it beside another one. A run in which samples did not fit is not valid.
+    """Returns the measurements of this process's hops so far, as a result of one run: once saved, `tickpath report`
+    renders it, and `tickpath compare` compares it with another one. A run in which samples did not fit is not valid.
 
-    LabError: none has a sample.
+    LabError: no hop has a sample.
     """
     cost = sorted(_record_cost_ns() for _ in range(5))[2]
-    # Not the arguments, which may hold a password.
+    # Without the arguments, which may contain a password.
     script = os.path.basename(sys.argv[0]) if getattr(sys, "argv", None) else ""
     runtime = f"{platform.python_implementation()} {platform.python_version()}"
     text = Hop._result(list(_HOPS.values()), f"python {script}".strip(), runtime, cost)
@@ -133,7 +133,7 @@ def hops() -> "Result":
 
 
 def _record_cost_ns() -> float:
-    """What a block around nothing takes of its thread."""
+    """Measures the cost of an empty block, in nanoseconds."""
     rounds = 1_000
     nothing = Hop("nothing", rounds)
     begun = now()
@@ -144,43 +144,46 @@ def _record_cost_ns() -> float:
 
 
 class Result:
-    """What a bench measured: the result file's data, its rows, and renderings made from these alone."""
+    """The result of a bench: the result file's data, its rows, and renderings made from these alone."""
 
     rows: list[Row]
-    """One a run and hop, in the file's order."""
+    """The rows, one per run and hop, in the file's order."""
     raw: dict[str, Any]
-    """The file as `docs/results.md` explains it, which has more than the rows: stages, series, actors, ratios."""
+    """The data of the file, explained in `docs/results.md`; it has more than the rows: stages, series, actors, ratios.
+    """
 
     def __init__(self, raw: dict[str, Any], name: str = "this result") -> None:
-        """LabError, which begins with `name`: the data is no result file of this version."""
+        """Checks the data. LabError, beginning with `name`: the data is no result file of this version."""
         self.rows = rows_of(raw, name)
         self.raw = raw
 
     @cached_property
     def warnings(self) -> list[str]:
-        """What a reader must know, in sentences: runs that are not valid and why, what was lost, a slow build."""
+        """Warnings for the reader, as sentences: invalid runs with the reasons, lost messages, a slow build."""
         return _render.warnings(self.raw, self.rows)
 
     def to_pandas(self) -> Any:
-        """A pandas.DataFrame, a line a row: the fields of `Row`, and nested ones as `params.size_bytes`. ImportError."""
+        """Returns a pandas.DataFrame with a line per row: the fields of `Row`, nested ones as `params.size_bytes`.
+        ImportError.
+        """
         pandas = _render.needed("pandas")
         taken = columns(self.raw, self.rows)
-        # A number that nobody knows is one all the same.
+        # A column of unknown numbers is a column of numbers all the same.
         unknown = [name for name in (*INTEGERS, *FLOATS) if all(value is None for value in taken[name])]
         return pandas.DataFrame(taken).astype(dict.fromkeys(unknown, "float64"))
 
     def to_polars(self) -> Any:
-        """A polars.DataFrame of the same columns as `to_pandas`. ImportError."""
+        """Returns a polars.DataFrame with the columns of `to_pandas`. ImportError."""
         polars = _render.needed("polars")
         kinds = {**dict.fromkeys(INTEGERS, polars.Int64), **dict.fromkeys(FLOATS, polars.Float64)}
         return polars.DataFrame(columns(self.raw, self.rows), schema_overrides=kinds)
 
     def plot(self, ax: Any = None, *, hop: str | None = None, rows: Sequence[Row] | None = None) -> Any:
-        """Percentile curves, a row each, on logarithmic axes: matplotlib's axes, `ax` or new ones.
+        """Draws percentile curves, one per row, on logarithmic axes; returns matplotlib's axes, `ax` or new ones.
 
-        They are those of `rows`; or of the steady runs, where there are any, of `hop`, or of the hop that people ask for
-        first. A dotted curve is not valid. One with points has only those percentiles, for the file keeps no histogram.
-        LabError: nothing to draw. ImportError.
+        By default the rows are those of `hop`, or of the leading hop, in the steady runs if there are any. A dotted
+        curve is not valid. A curve with points has only those percentiles, since the file has no histogram. LabError:
+        nothing to draw. ImportError.
         """
         drawn = _render.usual(self.rows, hop) if rows is None else rows
         return _render.plot(self.raw, self.rows, drawn, ax)
@@ -190,7 +193,9 @@ class Result:
         Path(path).write_text(json.dumps(self.raw, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
 
     def compare(self, other: "Result") -> str:
-        """What `tickpath compare` says of this result, the old one, and the other one. LabError: it cannot compare them."""
+        """Returns the output of `tickpath compare`, with this result as the old one. LabError: the two cannot be
+        compared.
+        """
         with tempfile.TemporaryDirectory(prefix="tickpath-lab-") as folder:
             files = [os.path.join(folder, name) for name in ("old.json", "new.json")]
             self.save(files[0])
@@ -224,13 +229,13 @@ def _flags(options: dict[str, Any]) -> list[str]:
             words.append(flag)
         elif value is not None:
             values = [value] if isinstance(value, str | os.PathLike) or not hasattr(value, "__iter__") else list(value)
-            # In one word, for a value may begin with a dash.
+            # In one word, since a value may begin with a dash.
             words += [f"{flag}={one}" for one in values]
     return words
 
 
 def _command() -> str:
-    """The program to call."""
+    """Finds the program to run."""
     named = os.environ.get("TICKPATH")
     if named:
         found = shutil.which(named)
@@ -248,9 +253,10 @@ def _command() -> str:
 
 
 def _call(words: list[str]) -> tuple[int, str]:
-    """Runs the command to its end: its exit code, and what it said on standard error, which is passed on meanwhile."""
+    """Runs the command to its end; returns its exit code and its standard error output, which is passed on meanwhile.
+    """
     program = _command()
-    # In a group of its own, for it takes a second Ctrl-C as the wish to end at once.
+    # In a process group of its own, since a second Ctrl-C makes the command end at once.
     pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
     try:
         process = subprocess.Popen([program, *words], **pipes, text=True, errors="replace", process_group=0)
@@ -270,7 +276,7 @@ def _passed_on(stderr: IO[str]) -> str:
     said, is_refused = [], False
     for line in stderr:
         said.append(line)
-        # How its parser refuses a call: that is raised, and not printed besides.
+        # An error of its argument parser is raised, and so not printed.
         is_refused = is_refused or line.startswith("error: ")
         if sys.stderr is not None and not is_refused:
             sys.stderr.write(line)
@@ -278,7 +284,9 @@ def _passed_on(stderr: IO[str]) -> str:
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """Ctrl-C to it and its own processes: it takes away what it made on servers. If it takes too long, it is killed."""
+    """Interrupts the command and its child processes, so that it cleans up on servers; after 20 seconds they are
+    killed.
+    """
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGINT)
     try:
@@ -292,7 +300,8 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 
 def _identity(file: Path) -> tuple[int, int] | None:
-    """Which file lies there: a bench writes a new one and renames it."""
+    """Returns the identity of the file at this path, which changes with each bench: a new file is renamed to the path.
+    """
     with suppress(OSError):
         found = file.stat()
         return found.st_ino, found.st_mtime_ns
@@ -300,15 +309,15 @@ def _identity(file: Path) -> tuple[int, int] | None:
 
 
 def _reason(what: str, code: int, said: str, result: Result | None) -> str:
-    """Why a command failed: its own sentence, where it has one, and what its result warns of, where there is one."""
+    """Returns the reason for a command's failure: its own sentence, if any, and the warnings of its result, if any."""
     ended = f"{what} was ended by signal {-code}" if code < 0 else f"{what} ended with exit code {code}"
     told = _sentence(said) or (f"{ended} without a result; run it in a terminal to see why" if result is None else ended)
     return told if result is None else " ".join([f"{told}.", *result.warnings])
 
 
 def _sentence(said: str) -> str:
-    """The error that a command ended with, without its name; empty if there is none."""
-    # How long it takes is told in the same way.
+    """Extracts the error sentence that a command ended with, without the command's name; empty if there is none."""
+    # The estimate of the duration has the same prefix.
     lines = [line for line in said.strip().splitlines() if not line.startswith("tickpath: about ")]
     starts = [place for place, line in enumerate(lines) if line.startswith(("tickpath: ", "error: "))]
     if not starts:

@@ -10,9 +10,9 @@
         topic ──> on_tick ──submit, cancel, replace──> orders ──> OMS ──> venue, a simulated exchange or another
                   on_report, on_notice <──────────────────┘
 
-A recording is another URL of the ticks (file:///FOLDER, from its oldest tick, as fast as the strategy takes it), a simulated
-exchange another OMS. One thread does it all, in a loop of native code: what `on_tick` does takes the time of the next tick, and
-of the session's heartbeat.
+A recording is another URL of the ticks (file:///FOLDER, from its oldest tick, as fast as the strategy takes them), a
+simulated exchange another OMS. One thread runs everything, in a loop of native code: a slow `on_tick` delays the next
+tick, and the session's heartbeat.
 """
 
 from collections.abc import Mapping
@@ -28,30 +28,34 @@ __all__ = ["Stop", "Strategy", "instruments", "run"]
 
 
 class Stop(Enum):
-    """What a strategy gives to end its run."""
+    """The value that a strategy returns to end its run."""
 
     STOP = "stop"
-    """The only one: `tickpath.STOP`."""
+    """The only value, also named `tickpath.STOP`."""
 
 
 Tick = _native.TopOfBook | _native.Trade
 
 
 class Strategy:
-    """What a program does with ticks and reports. Each may give STOP, which ends the run."""
+    """Base class of strategies, whose methods handle ticks and reports. Each method may return STOP, which ends the
+    run.
+    """
 
     def on_tick(self, tick: Tick, orders: _native.Orders) -> Stop | None:
-        """A TopOfBook or a Trade has come."""
+        """Handles a TopOfBook or a Trade."""
         raise NotImplementedError(f"{type(self).__name__} has no on_tick(tick, orders)")
 
     def on_report(self, report: _native.Report, orders: _native.Orders) -> Stop | None:
-        """Something became of an order. `report.denial` is why the OMS has denied it; a venue's rejection has none."""
+        """Handles a report on an order. `report.denial` is the reason of a denial by the OMS; a venue's rejection has
+        none.
+        """
         return None
 
     def on_other(
         self, event: _native.Message | _native.Foreign | _native.Gap, orders: _native.Orders
     ) -> Stop | None:
-        """Anything else has come by the topic. A Gap is logged, if this is not made another."""
+        """Handles any other event of the topic. By default a Gap is logged."""
         if isinstance(event, _native.Gap):
             _warn(f"ticks were missed: {'nobody knows how many' if event.missed is None else event.missed}")
         return None
@@ -59,8 +63,10 @@ class Strategy:
     def on_notice(
         self, notice: _native.Gap | _native.NotTaken | _native.InDoubt | _native.Notice, orders: _native.Orders
     ) -> Stop | None:
-        """Something happened to the session: its reports have a gap, a request was not taken or is in doubt, the connection was
-        lost; or an order has waited for its venue for more than a second (`waiting`). It is logged, if this is not made another."""
+        """Handles an event of the session: a gap in its reports, a request that was not accepted or is in doubt, a lost
+        connection, or an order that has waited for its venue for more than a second (`waiting`). By default it is
+        logged.
+        """
         if not (isinstance(notice, _native.Notice) and notice.what == "connected"):
             _warn(f"the session with the OMS: {notice}")
         return None
@@ -82,17 +88,17 @@ def run(
     symbols: dict[str, int] | None = None,
     since: Literal["now", "start"] = "now",
 ) -> None:
-    """Runs a strategy until Ctrl-C, until it gives STOP, or to the end of a recording. Errors are raised, those of the
-    strategy too. In another thread than the main one there is no Ctrl-C: closing the orders ends it there (Closed).
+    """Runs a strategy until Ctrl-C, until it returns STOP, or to the end of a recording. Errors are raised, those of
+    the strategy too. Ctrl-C reaches the main thread only: in another thread, closing the orders ends the run (Closed).
 
-    `ticks` is the URL of a bus; that nobody publishes the topic there yet is logged. On file:// it starts with the oldest
-    tick, elsewhere now, unless `start` says otherwise. A recording that nobody writes ends when it is read, and when no report has
-    come for `linger` seconds from an OMS that is there. Several topics, in a list, take turns; a run that sleeps (`wait="block"`)
-    notices each within a millisecond. Several recordings are not merged by their times.
+    `ticks` is the URL of a bus; a topic without a publisher is logged. By default a run starts with the oldest tick on
+    file://, elsewhere with the next one. A recording without a writer ends the run once it is read, and once no report
+    has arrived for `linger` seconds from a connected OMS. Several topics, in a list, take turns; a run that sleeps
+    (`wait="block"`) notices an event of each within a millisecond. Several recordings are not merged by their times.
 
-    `orders` is what `tickpath.orders` gave, which stays open, or its URL, with a user, a password and an account; it is closed
-    then, and what works at a venue goes on working. `since="start"` hands over the session's reports of the day first, so that
-    `orders.open` and `orders.positions` are of the whole day.
+    `orders` is a session from `tickpath.orders`, which stays open, or the URL of an OMS, with a user, a password and an
+    account; such a session is closed at the end, and orders at a venue go on working. `since="start"` first passes on
+    the session's reports of the day, so that `orders.open` and `orders.positions` are of the whole day.
     """
     if not isinstance(strategy, Strategy):
         what = f"{strategy!r} is no strategy; give an object of a class of tickpath.Strategy, as Mine() is of class Mine"
@@ -151,7 +157,7 @@ def _denied(denied: dict[str, int], requests: int, is_recording: bool) -> str:
 
 
 def instruments(file: str | PathLike[str]) -> dict[str, int]:
-    """The numbers of the symbols in an OMS's instruments.csv, by name, as `tickpath.orders` takes them."""
+    """Returns the symbols' numbers in an OMS's instruments.csv, by name, as `symbols` of `tickpath.orders`."""
     file, numbers = fspath(file), dict[str, int]()
     if not exists(file):
         raise FileNotFoundError(f"{file} is not there; `tickpath oms init` makes the files of an OMS")
@@ -171,7 +177,7 @@ def instruments(file: str | PathLike[str]) -> dict[str, int]:
 
 
 def _warn(sentence: str) -> None:
-    # Most programs that import the package never need it.
+    # Imported here, since most programs that import the package never log.
     import logging
 
     logging.getLogger("tickpath").warning("%s", sentence)

@@ -1,11 +1,11 @@
-//! The fills of an account in an instrument over a day, and what they come to.
+//! The fills of an account in an instrument over a day, with the resulting position and cost.
 
 use tickpath_market::{AccountId, Side, SymbolId};
 
 use crate::cost::{Cost, average};
 use crate::row::{FillRow, PositionRow};
 
-/// A position: how the day began, and the places of its fills.
+/// A position: its state at the start of the day, and the places of its fills.
 #[derive(Debug, Clone)]
 pub(crate) struct Book {
     start: Cost,
@@ -15,40 +15,40 @@ pub(crate) struct Book {
 }
 
 impl Book {
-    /// A position that begins the day so.
+    /// Creates a position with its state at the start of the day.
     pub fn begin(start: Cost) -> Self {
         let start = Cost { realised: 0, is_known: start.is_known || start.net == 0, ..start };
         Self { start, now: start, fills: Vec::new() }
     }
 
-    /// Takes another fill.
+    /// Adds a fill.
     pub fn add(&mut self, place: usize, fill: &FillRow) {
         self.fills.push(place);
         book(&mut self.now, fill);
     }
 
-    /// Changes the position that the day began with, as an admin has entered it, and takes the day's fills once more.
+    /// Changes the position at the start of the day, which an admin has entered, and recomputes the day's fills.
     pub fn enter(&mut self, change: i128, price: Option<i64>, fills: &[FillRow]) {
         self.start.trade(change, price);
         self.again(fills);
     }
 
-    /// Takes the day's fills once more, after one of them has changed.
+    /// Recomputes the position from the day's fills, after one of them has changed.
     pub fn again(&mut self, fills: &[FillRow]) {
         self.now = self.over(self.start, fills);
     }
 
-    /// How the day ends.
+    /// Returns the position at the end of the day.
     pub fn end(&self) -> Cost {
         self.now
     }
 
-    /// Whether the position is worth a row.
+    /// Returns whether the position has a row.
     pub fn is_shown(&self) -> bool {
         self.start.net != 0 || self.start.realised != 0 || !self.fills.is_empty()
     }
 
-    /// The row: with another cost of the start position if `start_price` gives one, and valued at `mark`.
+    /// Returns the row, valued at `mark`; `start_price` replaces the cost of the start position.
     pub fn row(
         &self,
         (account, symbol): (AccountId, SymbolId),
@@ -95,13 +95,13 @@ impl Book {
         cost
     }
 
-    /// Quantity and average price of one side's fills.
+    /// Returns quantity and average price of one side's fills.
     fn traded(&self, side: Side, fills: &[FillRow]) -> (i128, Option<i128>) {
         traded(self.fills.iter().map(|&place| &fills[place]).filter(|fill| fill.side == side))
     }
 }
 
-/// What fills count together, and their average price; none if a price is not known.
+/// Returns the total quantity of fills and their average price; none if a price is unknown.
 pub(crate) fn traded<'a>(fills: impl Iterator<Item = &'a FillRow>) -> (i128, Option<i128>) {
     let (mut quantity, mut value) = (0_i128, Some(0_i128));
     for fill in fills.filter(|fill| fill.counted.0 != 0) {

@@ -1,4 +1,4 @@
-//! `tickpath blotter`: its arguments, and what it prints.
+//! `tickpath blotter`: its arguments and its output.
 //!
 //! ```text
 //!   day that goes on, records 4711 to 4802 of file:///var/lib/tickpath/journal; profit by average cost
@@ -23,10 +23,10 @@ use crate::row::Status;
 use crate::table::Table;
 use crate::view::{Tables, View, document};
 
-/// Time between two looks at a journal that is followed.
+/// Time between two reads of a followed journal.
 const LOOK_NS: u64 = 1_000_000;
 
-/// Takes text for standard output.
+/// Writer of text to standard output.
 pub type Say<'a> = &'a mut dyn FnMut(&str) -> Result<(), Box<dyn Error + Send + Sync>>;
 
 /// Arguments of `tickpath blotter`.
@@ -73,7 +73,7 @@ pub struct BlotterArgs {
     /// Value positions at this price instead of the last own fill's
     #[arg(long = "mark", value_name = "SYMBOL=PRICE", value_parser = quoted)]
     pub marks: Vec<(String, i64)>,
-    /// What a position cost, or was worth, at the start of the day, instead of its average cost
+    /// Cost or worth of a position at the start of the day, instead of its average cost
     #[arg(long = "start", value_name = "SYMBOL=PRICE", value_parser = quoted)]
     pub starts: Vec<(String, i64)>,
     /// Go on with each row that changes, until Ctrl-C
@@ -119,7 +119,7 @@ pub fn run(
     Ok(())
 }
 
-/// Whether standard output still has a reader: a pipe that has none reports an error.
+/// Returns whether standard output still has a reader: a pipe without a reader reports an error.
 fn has_reader() -> bool {
     let output = std::io::stdout();
     let mut ends = [PollFd::new(&output, PollFlags::empty())];
@@ -156,7 +156,7 @@ fn unknown_status(word: &str) -> BlotterError {
     BlotterError::UnknownStatus { word: word.to_owned(), known: known.join(", ") }
 }
 
-/// The tables that are asked for.
+/// Returns the requested tables.
 fn chosen<'a>(args: &BlotterArgs, tables: &'a Tables) -> Vec<&'a Table> {
     match (args.orders, args.fills, args.positions) {
         (true, ..) => vec![&tables.orders],
@@ -166,7 +166,7 @@ fn chosen<'a>(args: &BlotterArgs, tables: &'a Tables) -> Vec<&'a Table> {
     }
 }
 
-/// All that is known now.
+/// Returns everything known at the start.
 fn first(args: &BlotterArgs, journal: &Place, reading: &Reading, tables: &Tables) -> String {
     let chosen = chosen(args, tables);
     if args.json && !args.follow {
@@ -183,7 +183,7 @@ fn first(args: &BlotterArgs, journal: &Place, reading: &Reading, tables: &Tables
     head + &chosen.iter().map(|table| table.for_people()).collect::<Vec<_>>().join("\n")
 }
 
-/// Rows as lines.
+/// Returns rows as lines.
 fn text(args: &BlotterArgs, tables: &Tables) -> String {
     let lines = |table: &&Table| match (args.json, args.csv) {
         (true, _) => table.json_lines(),
@@ -193,7 +193,7 @@ fn text(args: &BlotterArgs, tables: &Tables) -> String {
     chosen(args, tables).iter().map(lines).collect()
 }
 
-/// A price of an instrument: `BTCUSDT=61800.5`.
+/// Reads a price of an instrument: `BTCUSDT=61800.5`.
 fn quoted(text: &str) -> Result<(String, i64), String> {
     let (name, price) = text.split_once('=').ok_or("write it like BTCUSDT=61800.5")?;
     let price = price.parse::<Price>().map_err(|error| error.to_string())?;

@@ -13,7 +13,7 @@
 //! Invariant: `realised − paid` changes by the trade's cash flow and by nothing else. So realised plus open profit is the
 //! cash flow plus the value of the position, exactly, however a share was rounded.
 
-/// A position with its cost and what it has realised.
+/// A position with its cost and its realised profit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cost {
     /// Bought minus sold, in units of 10⁻⁸ of the instrument.
@@ -22,21 +22,21 @@ pub struct Cost {
     pub paid: i128,
     /// Realised profit, in units of 10⁻¹⁶ of the currency, before the multiplier.
     pub realised: i128,
-    /// Whether every price behind these numbers is known; without it `paid` and `realised` say nothing.
+    /// Whether every price behind these numbers is known; without it `paid` and `realised` are meaningless.
     pub is_known: bool,
 }
 
 impl Cost {
-    /// No position, and nothing realised.
+    /// A flat position without realised profit.
     pub const FLAT: Self = Self { net: 0, paid: 0, realised: 0, is_known: true };
 
-    /// A position that was there before; `price` is its average cost in units of 10⁻⁸, if that is known.
+    /// Creates a position from before the day; `price` is its average cost in units of 10⁻⁸, if known.
     pub fn held(net: i128, price: Option<i64>) -> Self {
         let paid = net.saturating_mul(price.unwrap_or(0).into());
         Self { net, paid, realised: 0, is_known: price.is_some() || net == 0 }
     }
 
-    /// Books a signed quantity at a price; without a price only the position is known from here on.
+    /// Books a signed quantity at a price; after a trade without a price only the position is known.
     pub fn trade(&mut self, quantity: i128, price: Option<i64>) {
         self.is_known &= price.is_some() || quantity == 0;
         let price = i128::from(price.unwrap_or(0));
@@ -55,18 +55,19 @@ impl Cost {
         self.paid = self.paid.saturating_add(opens.saturating_mul(price));
     }
 
-    /// Open profit at a price in units of 10⁻⁸, in units of 10⁻¹⁶ before the multiplier.
+    /// Returns the open profit at a price in units of 10⁻⁸, in units of 10⁻¹⁶ before the multiplier.
     pub fn open(&self, mark: i64) -> i128 {
         self.net.saturating_mul(mark.into()).saturating_sub(self.paid)
     }
 
-    /// Average cost of what is held, in units of 10⁻⁸ by [`average`]; none if the position is flat or its cost is not known.
+    /// Returns the average cost of the position, in units of 10⁻⁸ by [`average`]; none if the position is flat or its
+    /// cost is unknown.
     pub fn price(&self) -> Option<i128> {
         average(self.paid, self.net).filter(|_| self.is_known)
     }
 }
 
-/// A value over a quantity, rounded to the nearest unit, halves away from zero; none if the quantity is zero.
+/// Returns a value over a quantity, rounded to the nearest unit, halves away from zero; none if the quantity is zero.
 pub fn average(value: i128, quantity: i128) -> Option<i128> {
     let by = quantity.unsigned_abs();
     let (whole, rest) = (value.unsigned_abs().checked_div(by)?, value.unsigned_abs() % by);
@@ -75,7 +76,7 @@ pub fn average(value: i128, quantity: i128) -> Option<i128> {
     i128::try_from(rounded).ok().map(|rounded| if is_negative { -rounded } else { rounded })
 }
 
-/// The share `part / whole` of a value, rounded toward zero. A part is positive, and no more than the whole.
+/// Returns the share `part / whole` of a value, rounded toward zero. `part` is positive and at most `whole`.
 fn share(value: i128, part: i128, whole: i128) -> i128 {
     if part == whole {
         return value;
@@ -86,12 +87,12 @@ fn share(value: i128, part: i128, whole: i128) -> i128 {
         Some(product) => product / whole,
         None => long_share(rest, part, whole),
     };
-    // No more than the value itself, so it fits.
+    // The result is at most the value itself, so it fits.
     (each * part + of_rest).cast_signed() * value.signum()
 }
 
-/// `rest * part / whole` of a product that needs more than 128 bits, bit by bit; `rest` is below `whole`, and `whole` below
-/// 2¹²⁶: no sum of quantities of 64 bits that fits a journal is larger.
+/// Returns `rest * part / whole` of a product that needs more than 128 bits, bit by bit. `rest` is below `whole`, and
+/// `whole` below 2¹²⁶: no sum of 64-bit quantities that fits a journal is larger.
 fn long_share(rest: u128, part: u128, whole: u128) -> u128 {
     let (mut quotient, mut left) = (0, 0_u128);
     for bit in (0..u128::BITS).rev() {

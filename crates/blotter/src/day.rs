@@ -7,17 +7,17 @@ use zerocopy::FromBytes;
 
 use crate::BlotterError;
 
-/// Days that an error names, at most: the latest ones.
+/// Max days that an error names; they are the latest ones.
 const MOST_NAMED: usize = 10;
 
 /// A day of a journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Day {
-    /// Date that the day ended with, as 20261128; none if it has not ended.
+    /// Date of the day's end, as 20261128; none if the day has not ended.
     pub date: Option<u32>,
-    /// Its first record.
+    /// First record of the day.
     pub first: u64,
-    /// The record behind its last one; none if it has not ended.
+    /// Record after the last one of the day; none if the day has not ended.
     pub before: Option<u64>,
 }
 
@@ -59,12 +59,12 @@ impl Which {
     }
 }
 
-/// The days of a journal, oldest first, as far as its archive is there. The last one has not ended.
+/// Returns the days of a journal, oldest first, as far as its archive reaches. The last one has not ended.
 pub fn days(journal: &Place) -> Result<Vec<Day>, BlotterError> {
     scan(&journal::logs(journal)?)
 }
 
-/// The day that has not ended. Its log is read, and no other.
+/// Returns the day that has not ended. Only its log is read.
 fn today(journal: &Place) -> Result<Day, BlotterError> {
     let logs = journal::logs(journal)?;
     let days = scan(logs.last().map_or(&[][..], std::slice::from_ref))?;
@@ -76,7 +76,7 @@ fn scan(logs: &[Place]) -> Result<Vec<Day>, BlotterError> {
     for log in logs {
         let mut log = Reader::open(log, Start::Oldest, Registration::Unregistered)?;
         if is_empty {
-            // A day begins with its log: what ends the log before is no input.
+            // A day begins with its log, because the record that ends the log before is no input.
             first = Some(log.first_sequence());
         }
         while let Next::Message(record) = log.next()? {
@@ -98,7 +98,7 @@ fn scan(logs: &[Place]) -> Result<Vec<Day>, BlotterError> {
     Ok(days)
 }
 
-/// The dates that days ended with, in words.
+/// Returns the dates of the days' ends, in words.
 fn dates(days: &[Day]) -> String {
     let ended: Vec<String> = days.iter().filter_map(|day| day.date).map(|date| date.to_string()).collect();
     match ended.len() {
@@ -108,7 +108,7 @@ fn dates(days: &[Day]) -> String {
     }
 }
 
-/// The first records of days, in words.
+/// Returns the first records of days, in words.
 fn records(days: &[Day]) -> String {
     let named = |day: &Day| match day.date {
         Some(date) => format!("{} ({date})", day.first),

@@ -1,9 +1,9 @@
-//! Why an order was denied or rejected, in words.
+//! Reasons of denials and rejections, in words.
 
 use tickpath_market::{ExecutionReport, Notional, OrderDenied, SCALE};
 use tickpath_orders::{Denial, Measure};
 
-/// Denial of the OMS, with the limit and the value that broke it where the check has them.
+/// Returns the OMS's denial in words, with the limit and the value that broke it where the check has them.
 pub(crate) fn by_oms(denied: &OrderDenied) -> String {
     let Some(denial) = Denial::from_code(denied.code) else { return format!("denied with code {}", denied.code) };
     let (limit, value) = (i128::from_le_bytes(denied.limit), i128::from_le_bytes(denied.value));
@@ -13,7 +13,7 @@ pub(crate) fn by_oms(denied: &OrderDenied) -> String {
     }
 }
 
-/// Rejection by a venue.
+/// Returns a venue's rejection in words.
 pub(crate) fn by_venue(report: &ExecutionReport) -> String {
     match report.reason {
         0 => format!("rejected by venue {}", report.venue.0),

@@ -1,9 +1,9 @@
-//! Why there is no blotter.
+//! Errors of a blotter.
 
 use tickpath_log::{OpenError, Place, ReadError};
 use tickpath_oms_journal::JournalError;
 
-/// Why a blotter cannot be made.
+/// Errors of a blotter that cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum BlotterError {
     /// The journal cannot be replayed.
@@ -32,7 +32,7 @@ pub enum BlotterError {
         journal: Place,
         /// The record.
         first: u64,
-        /// The days that are there, in words.
+        /// The existing days, in words.
         known: String,
     },
     /// Several days ended with this date.
@@ -57,7 +57,7 @@ pub enum BlotterError {
         /// The first record of the day.
         first: u64,
     },
-    /// A name stands for no instrument.
+    /// No instrument has this name.
     #[error("'{name}' is no instrument of this journal; {known}")]
     UnknownSymbol {
         /// The name.
@@ -65,24 +65,24 @@ pub enum BlotterError {
         /// The instruments, in words.
         known: String,
     },
-    /// A word stands for no status.
+    /// No status has this word.
     #[error("'{word}' is no status of an order; use one of {known}")]
     UnknownStatus {
         /// The word.
         word: String,
-        /// The words that do.
+        /// The words of all statuses.
         known: String,
     },
     /// CSV holds one table.
     #[error("a CSV holds one table; add --orders, --fills or --positions")]
     SeveralTables,
-    /// The output takes no more.
+    /// The output failed.
     #[error("{0}")]
     Output(Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl BlotterError {
-    /// Whether another call would do: a mistake in its arguments.
+    /// Returns whether the error is a mistake in the arguments, so that a corrected call can succeed.
     pub fn is_usage(&self) -> bool {
         match self {
             Self::NoDay { .. }

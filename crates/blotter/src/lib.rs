@@ -5,25 +5,26 @@
 //!              of a day                     ├──> fills       a row a fill: good, corrected, busted, resolved
 //!                                           └──> positions   a row an account and instrument, with its profit
 //! ```
-//! A [`Reading`] replays the journal up to the end of a day ([`Which`]), or follows the day that goes on. A [`View`] chooses
-//! rows and gives the prices at which positions are valued. Profit is by the average cost method; every sum is an integer.
+//! A [`Reading`] replays the journal up to the end of a day ([`Which`]), or follows the current day. A [`View`] selects
+//! rows and sets the prices at which positions are valued. Profit is by the average cost method; every sum is an
+//! integer.
 //!
-//! | file         | what it answers                                         |
+//! | file         | contents                                                |
 //! |--------------|---------------------------------------------------------|
-//! | `day.rs`     | which records are a day                                 |
-//! | `reading.rs` | where the replay begins, and how it goes on             |
-//! | `tape.rs`    | what an input changes in the rows                       |
-//! | `book.rs`    | what the fills of an account and instrument come to     |
-//! | `cost.rs`    | profit by average cost, and how it rounds               |
-//! | `row.rs`     | what a row holds                                        |
-//! | `denial.rs`  | why an order was denied or rejected                     |
-//! | `view.rs`    | the columns, and which rows are shown                   |
+//! | `day.rs`     | the days of a journal                                   |
+//! | `reading.rs` | the start and the progress of a replay                  |
+//! | `tape.rs`    | the rows, and their changes by an input                 |
+//! | `book.rs`    | position and cost of an account in an instrument        |
+//! | `cost.rs`    | profit by average cost, and its rounding                |
+//! | `row.rs`     | the fields of a row                                     |
+//! | `denial.rs`  | reasons of denials and rejections                       |
+//! | `view.rs`    | the columns, and the selection of rows                  |
 //! | `table.rs`   | text for people, CSV, JSON                              |
 //! | `command.rs` | `tickpath blotter`                                      |
 //!
-//! Invariant: the journal is read and nothing else; its OMS does not notice.
-//! Invariant: the fills of an order count what the core counts as filled, so a position here is the core's position.
-//! Invariant: realised plus open profit is the cash flow plus the value of the position, to the last digit.
+//! Invariant: only the journal is read, so the OMS is not disturbed. Invariant: the fills of an order add up to the
+//! core's filled quantity, so a position here is the core's position. Invariant: realised plus open profit is the cash
+//! flow plus the value of the position, to the last digit.
 
 mod book;
 #[cfg(feature = "command")]

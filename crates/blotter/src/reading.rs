@@ -1,4 +1,4 @@
-//! A journal read as far as a day goes, and followed from there.
+//! The replay of a journal over a day, and its progress.
 
 use tickpath_log::Place;
 use tickpath_oms_journal::JournalError;
@@ -15,16 +15,16 @@ pub struct Reading {
     replay: Replay,
     core: Core,
     tape: Tape,
-    /// The first record that was replayed, if the day begins before it.
+    /// First replayed record, if the day begins before it.
     from: Option<u64>,
-    /// The record behind the end of a day, if that was the last input: the next one begins another day.
+    /// Record after the end of a day, if that was the last input: the next input begins another day.
     ended: Option<u64>,
 }
 
-/// What [`Reading::step`] found.
+/// Result of [`Reading::step`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Nothing: the journal ends here now.
+    /// No input: the journal ends here for now.
     Nothing,
     /// An input.
     Input,
@@ -33,7 +33,7 @@ pub enum Step {
 }
 
 impl Reading {
-    /// Reads a journal to the end of a day, or as far as it goes.
+    /// Reads a journal to the end of a day, or to the journal's end.
     pub fn open(journal: &Place, which: Which) -> Result<Self, BlotterError> {
         let day = which.find(journal)?;
         let (replay, core) = begin(journal, &day)?;
@@ -42,7 +42,7 @@ impl Reading {
         let mut reading = Self { day, replay, core, tape, from, ended: None };
         let before = day.before.unwrap_or(u64::MAX);
         while reading.replay.sequence() < before && reading.step()? != Step::Nothing {}
-        // A page that is lost would pass for the end.
+        // A lost page would be mistaken for the end.
         reading.replay.check_end().or_else(|error| if day.before.is_some() { Ok(()) } else { Err(error) })?;
         if day.before.is_none() {
             reading.next_day();
@@ -51,7 +51,7 @@ impl Reading {
         Ok(reading)
     }
 
-    /// Takes the next input.
+    /// Applies the next input.
     pub fn step(&mut self) -> Result<Step, BlotterError> {
         let mut found = None;
         self.replay.step(&mut self.core, |at, input, outputs| found = Some((at, *input, outputs.to_vec())))?;
@@ -64,18 +64,18 @@ impl Reading {
         Ok(Step::DayEnd(end.day))
     }
 
-    /// The day.
+    /// Returns the day.
     pub fn day(&self) -> Day {
         self.day
     }
 
-    /// The first record that was replayed, if records of the day before it are gone from the archive. A snapshot stands in
-    /// for them: the orders that were open then, and the positions, are those of that moment.
+    /// Returns the first replayed record, if the day's records before it are gone from the archive. A snapshot replaces
+    /// them: open orders and positions are then those at the snapshot.
     pub fn from(&self) -> Option<u64> {
         self.from
     }
 
-    /// The number of the next record.
+    /// Returns the number of the next record.
     pub fn before(&self) -> u64 {
         self.replay.sequence()
     }
@@ -92,7 +92,7 @@ impl Reading {
         self.tape.take_changed()
     }
 
-    /// Begins another day if one has ended.
+    /// Begins another day if a day has ended.
     fn next_day(&mut self) {
         let Some(next) = self.ended.take() else { return };
         self.tape.begin_day(&self.core);
@@ -102,8 +102,8 @@ impl Reading {
     }
 }
 
-/// A replay that begins no later than the day, with costs that are known if the journal still tells them: from a snapshot in
-/// which every position is flat, else from the journal's beginning, else from any snapshot.
+/// Begins a replay no later than the day, with known costs where possible: from a snapshot with flat positions only,
+/// else from the journal's beginning, else from any snapshot.
 fn begin(journal: &Place, day: &Day) -> Result<(Replay, Core), BlotterError> {
     let (replay, core) = journal::follow(journal)?;
     let is_flat = core.positions().all(|(_, _, position)| position.net == 0);

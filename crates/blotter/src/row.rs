@@ -8,87 +8,87 @@ use tickpath_market::{
 };
 use tickpath_orders::OrderView;
 
-/// Status of an order: as FIX has it, or denied by the OMS.
+/// Status of an order: its FIX status, or denied by the OMS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
     /// Status by FIX precedence.
     Fix(OrdStatus),
-    /// A pre-trade check refused the order; no venue has seen it.
+    /// A pre-trade check denied the order; no venue has received it.
     Denied,
 }
 
-/// What became of a fill.
+/// State of a fill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FillState {
-    /// It holds as reported.
+    /// The fill holds as reported.
     Good,
     /// The venue corrected its quantity or price.
     Corrected,
-    /// The venue took it back.
+    /// The venue busted the fill.
     Busted,
-    /// An operator booked it by `oms resolve`: the venue has reported no fill for it.
+    /// An operator booked the fill by `oms resolve`: the venue has reported no fill for it.
     Resolved,
 }
 
 /// An order of the day.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OrderRow {
-    /// Id of the OMS.
+    /// The OMS's id of the order.
     pub id: OrderId,
     /// Time of entry, in nanoseconds since the Unix epoch; none if its record is gone from the archive.
     pub entered_ns: Option<u64>,
     /// Time of the last change, in nanoseconds since the Unix epoch; none if it was before the day.
     pub updated_ns: Option<u64>,
-    /// Id of the client.
+    /// The client's id of the order.
     pub client_order_id: ClientOrderId,
-    /// Session that entered it.
+    /// Session of the order.
     pub session: u16,
     /// Account.
     pub account: AccountId,
     /// Instrument.
     pub symbol: SymbolId,
-    /// Venue of its admission; none if it was denied before.
+    /// Venue that the order was admitted for; none if the order was denied before.
     pub venue: Option<VenueId>,
-    /// Side; none if the request had no known one.
+    /// Side; none if the request had no known side.
     pub side: Option<Side>,
-    /// How it is priced; none if the request did not say so.
+    /// Order type; none if the request had no known type.
     pub order_type: Option<OrderType>,
-    /// How long it works; none if the request did not say so.
+    /// Time in force; none if the request had no known one.
     pub time_in_force: Option<TimeInForce>,
     /// Limit price, as last replaced.
     pub price: Price,
     /// Total quantity, as last replaced.
     pub quantity: Quantity,
-    /// Filled, days before included.
+    /// Filled quantity, with the days before.
     pub filled: Quantity,
-    /// Filled by the fills of the day.
+    /// Quantity of the day's fills.
     pub filled_on_day: Quantity,
     /// Quantity that the venue still works.
     pub leaves: Quantity,
-    /// Average price of the fills of the day, in units of 10⁻⁸; none without one, or if a price is not known.
+    /// Average price of the day's fills, in units of 10⁻⁸; none without a fill, or if a price is unknown.
     pub average_price: Option<i128>,
     /// Status.
     pub status: Status,
-    /// Why it was denied or rejected.
+    /// Reason of a denial or rejection.
     pub reason: Option<String>,
-    /// Price at which the OMS books what an operator resolves, if it is known.
+    /// Price at which the OMS books an operator's resolution, if known.
     pub(crate) valued: Option<i64>,
-    /// It was known before the day.
+    /// Whether the order was known before the day.
     pub(crate) is_carried: bool,
 }
 
-/// A fill of the day, or the change of an earlier day's fill.
+/// A fill of the day, or a change of an earlier day's fill.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FillRow {
     /// Time of the first report, in nanoseconds since the Unix epoch.
     pub time_ns: u64,
     /// Time of the last correction or bust, in nanoseconds since the Unix epoch.
     pub updated_ns: Option<u64>,
-    /// Id that the venue gave it; zero if an operator booked it.
+    /// The venue's id of the fill; zero if an operator booked it.
     pub exec_id: ExecId,
-    /// Id of the order in the OMS.
+    /// The OMS's id of the order.
     pub order_id: OrderId,
-    /// Id of the order for its client.
+    /// The client's id of the order.
     pub client_order_id: ClientOrderId,
     /// Session of the order.
     pub session: u16,
@@ -100,15 +100,15 @@ pub struct FillRow {
     pub venue: Option<VenueId>,
     /// Side of the order.
     pub side: Side,
-    /// Quantity: as corrected, and of a busted fill the quantity that was taken back.
+    /// Quantity, as corrected; the busted quantity for a bust.
     pub quantity: Quantity,
-    /// Price, as corrected; none if an operator booked a market order whose price is not known.
+    /// Price, as corrected; none if an operator booked a market order with an unknown price.
     pub price: Option<Price>,
-    /// What became of it.
+    /// State of the fill.
     pub state: FillState,
-    /// By how much it changes what is filled on this day: zero if it was busted, negative if an earlier day's fill was.
+    /// Change of the quantity filled on this day: zero for a busted fill, negative for a bust of an earlier day's fill.
     pub counted: Quantity,
-    /// Quantity by the venue's last report, and the number of the amendment behind it; zero if there was none.
+    /// Quantity by the venue's last report, and the number of that amendment; zero if there was none.
     pub(crate) holds: i64,
     pub(crate) changed: u32,
 }
@@ -121,34 +121,34 @@ pub struct PositionRow {
     pub account: AccountId,
     /// Instrument.
     pub symbol: SymbolId,
-    /// Currency units a point, as last defined.
+    /// Currency units per point, as last defined.
     pub multiplier: i64,
     /// Position at the start of the day.
     pub start_quantity: i128,
-    /// Its average cost; none if it is flat, or the cost is not known.
+    /// Average cost of that position; none if it is flat, or the cost is unknown.
     pub start_price: Option<i128>,
-    /// Bought on the day.
+    /// Quantity bought on the day.
     pub bought_quantity: i128,
-    /// Average price of that.
+    /// Average price of the buys.
     pub bought_price: Option<i128>,
-    /// Sold on the day.
+    /// Quantity sold on the day.
     pub sold_quantity: i128,
-    /// Average price of that.
+    /// Average price of the sells.
     pub sold_price: Option<i128>,
     /// Position now, or at the end of the day.
     pub end_quantity: i128,
-    /// Its average cost; none if it is flat, or the cost is not known.
+    /// Average cost of that position; none if it is flat, or the cost is unknown.
     pub average_price: Option<i128>,
-    /// Price at which the position is valued; none if there is none.
+    /// Price at which the position is valued, if any.
     pub mark: Option<i64>,
-    /// Realised profit of the day; none if a cost is not known.
+    /// Realised profit of the day; none if a cost is unknown.
     pub realised: Option<i128>,
-    /// Open profit; none without a mark, unless the position is flat, and none if a cost is not known.
+    /// Open profit; none if the position is not flat and has no mark, or if a cost is unknown.
     pub open: Option<i128>,
 }
 
 impl Status {
-    /// Word of a status: `partially_filled`, `denied`.
+    /// Returns the word of a status: `partially_filled`, `denied`.
     pub fn word(self) -> String {
         match self {
             Self::Fix(status) => word(status),
@@ -156,19 +156,19 @@ impl Status {
         }
     }
 
-    /// Status that a word names.
+    /// Returns the status with this word.
     pub fn named(text: &str) -> Option<Self> {
         Self::all().find(|status| status.word() == text)
     }
 
-    /// Every status.
+    /// Returns every status.
     pub fn all() -> impl Iterator<Item = Self> {
         OrdStatus::ALL.iter().copied().map(Self::Fix).chain([Self::Denied])
     }
 }
 
 impl OrderRow {
-    /// Row of an order that the core knows.
+    /// Creates the row of an order that the core knows.
     pub(crate) fn of(view: &OrderView, entered_ns: Option<u64>, filled: Quantity) -> Self {
         Self {
             id: view.id,
@@ -195,7 +195,7 @@ impl OrderRow {
         }
     }
 
-    /// Row of an order that was denied before the core kept it.
+    /// Creates the row of an order that was denied before the core kept it.
     pub(crate) fn denied(id: OrderId, session: u16, entered_ns: u64, order: &NewOrder, reason: String) -> Self {
         Self {
             id,
@@ -224,7 +224,7 @@ impl OrderRow {
 }
 
 impl FillRow {
-    /// What it counts, positive for a buy.
+    /// Returns the counted quantity, positive for a buy.
     pub fn signed(&self) -> i128 {
         match self.side {
             Side::Buy => self.counted.0.into(),
@@ -233,7 +233,7 @@ impl FillRow {
     }
 }
 
-/// Name of a code in words: `GoodTillCancel` is `good_till_cancel`.
+/// Returns the name of a code in words: `GoodTillCancel` is `good_till_cancel`.
 pub fn word(code: impl Debug) -> String {
     let mut word = String::new();
     for letter in format!("{code:?}").chars() {

@@ -6,40 +6,40 @@ use tickpath_result::rfc3339;
 /// One value of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cell {
-    /// Not known, or saying nothing there: empty in CSV, `null` in JSON.
+    /// Unknown or not applicable: empty in CSV, `null` in JSON.
     Nothing,
     /// An id or a count.
     Number(u64),
     /// A word or a name.
     Text(String),
-    /// Decimals: digits without an exponent, as text in JSON, so that no reader rounds them.
+    /// A decimal: digits without an exponent, as text in JSON, so that no reader rounds it.
     Decimal(String),
-    /// A moment, in nanoseconds since the Unix epoch.
+    /// A time, in nanoseconds since the Unix epoch.
     Time(u64),
 }
 
 /// A column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Column {
-    /// Its name, the same in every form.
+    /// Name of the column, the same in every form.
     pub name: &'static str,
-    /// Whether people see it too: a terminal has no room for all.
+    /// Whether the text form has the column, too: a terminal has no room for all columns.
     pub is_for_people: bool,
 }
 
 /// Rows under their columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
-    /// What the rows are: `orders`, `fills` or `positions`.
+    /// Kind of the rows: `orders`, `fills` or `positions`.
     pub name: &'static str,
-    /// Its columns.
+    /// Columns of the table.
     pub columns: &'static [Column],
-    /// A cell a column.
+    /// Rows with a cell per column.
     pub rows: Vec<Vec<Cell>>,
 }
 
 impl Cell {
-    /// Text for programs: a moment with nine digits of its second.
+    /// Returns text for programs: a time has nine decimals of its second.
     pub fn text(&self) -> String {
         match self {
             Self::Nothing => String::new(),
@@ -52,7 +52,7 @@ impl Cell {
         }
     }
 
-    /// Text for people: a moment to the second.
+    /// Returns text for people: a time has whole seconds.
     fn for_people(&self) -> String {
         match self {
             Self::Time(utc_ns) => rfc3339(*utc_ns),
@@ -74,7 +74,7 @@ impl Cell {
 }
 
 impl Table {
-    /// The table for people, under its name; only the columns for them.
+    /// Returns the table for people, under its name, with the columns for people only.
     pub fn for_people(&self) -> String {
         let shown: Vec<usize> = (0..self.columns.len()).filter(|&at| self.columns[at].is_for_people).collect();
         let head: Vec<String> = shown.iter().map(|&at| self.columns[at].name.to_owned()).collect();
@@ -96,7 +96,7 @@ impl Table {
         text
     }
 
-    /// A line a row for people: the table's name, then each cell behind the name of its column.
+    /// Returns a line per row for people: the table's name, then each cell after the name of its column.
     pub fn lines(&self) -> String {
         let mut text = String::new();
         for row in &self.rows {
@@ -110,17 +110,17 @@ impl Table {
         text
     }
 
-    /// The names of the columns as a line of CSV.
+    /// Returns the names of the columns as a line of CSV.
     pub fn csv_head(&self) -> String {
         record(self.columns.iter().map(|column| column.name.to_owned()))
     }
 
-    /// A line of CSV a row, without the names of the columns.
+    /// Returns a line of CSV per row, without the names of the columns.
     pub fn csv_rows(&self) -> String {
         self.rows.iter().map(|row| record(row.iter().map(Cell::text))).collect()
     }
 
-    /// An object a row, with the names of the columns as keys.
+    /// Returns an object per row, with the names of the columns as keys.
     pub fn json(&self) -> Vec<Value> {
         let object = |row: &Vec<Cell>| -> Value {
             let pairs = self.columns.iter().zip(row).map(|(column, cell)| (column.name.to_owned(), cell.json()));
@@ -129,7 +129,7 @@ impl Table {
         self.rows.iter().map(object).collect()
     }
 
-    /// A line of JSON a row, which says in `table` what the row is.
+    /// Returns a line of JSON per row, with the kind of the row in `table`.
     pub fn json_lines(&self) -> String {
         let mut text = String::new();
         for mut row in self.json() {
@@ -141,7 +141,7 @@ impl Table {
     }
 }
 
-/// A record as RFC 4180 has it.
+/// Formats a record by RFC 4180.
 fn record(fields: impl Iterator<Item = String>) -> String {
     let quoted = |field: String| match field.contains(['"', ',', '\r', '\n']) {
         true => format!("\"{}\"", field.replace('"', "\"\"")),
@@ -150,7 +150,7 @@ fn record(fields: impl Iterator<Item = String>) -> String {
     fields.map(quoted).collect::<Vec<_>>().join(",") + "\r\n"
 }
 
-/// An integer of so many decimals, without trailing zeros: 150000000 of 8 decimals is 1.5.
+/// Formats an integer with this many decimals, without trailing zeros: 150000000 with 8 decimals is 1.5.
 pub fn decimal(units: i128, decimals: u32) -> String {
     let scale = 10_u128.pow(decimals);
     let (whole, fraction) = (units.unsigned_abs() / scale, units.unsigned_abs() % scale);

@@ -1,15 +1,16 @@
-//! What a replay brings, as rows: every order, fill and position of one day.
+//! The rows of a replay: every order, fill and position of one day.
 //!
 //! ```text
 //!   report ──> order's row ── filled now − filled before ──> fills ──> book of (account, symbol)
 //!                              = what the fills count more, and what an operator has booked
 //! ```
-//! Fills are told apart by (order, execution id) and amended by the rule of the core: a fill that comes twice changes
-//! nothing, and of two amendments the one with the higher number of its venue holds. What the core counts beyond its fills
-//! is a row of its own, with the state `resolved`. So the fills of an order count what the core counts, always.
+//! The key of a fill is (order, execution id), and amendments follow the core's rule: a duplicate fill changes nothing,
+//! and of two amendments the one with the higher venue sequence holds. Quantity that the core counts beyond its fills
+//! is a row of its own, with the state `resolved`, so the fills of an order always add up to the core's filled
+//! quantity.
 //!
-//! A bust or a correction of an earlier day's fill is a row of the day that brings it. It counts the change of quantity, at
-//! the price of the report.
+//! A bust or a correction of an earlier day's fill is a row of the day on which it arrives. It counts the change of
+//! quantity, at the price of the report.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -25,7 +26,7 @@ use crate::cost::Cost;
 use crate::denial;
 use crate::row::{FillRow, FillState, OrderRow, PositionRow, Status};
 
-/// One input of a journal and what the core said to it.
+/// An input of a journal and the core's outputs.
 pub(crate) struct Seen {
     pub at: At,
     /// Time of the record, in nanoseconds since the Unix epoch.
@@ -55,9 +56,9 @@ pub(crate) struct Changed {
 /// The rows of a day.
 pub(crate) struct Tape {
     journal: Place,
-    /// By id: an id begins with the epoch of a start and goes on with a journal sequence, so this is the order of entry.
+    /// Orders by id: an id is the epoch of a start and then a journal sequence, so this is the order of entry.
     orders: BTreeMap<u64, OrderRow>,
-    /// Orders that are the day's: entered, open at its start, or changed on it.
+    /// Orders of the day: entered on it, open at its start, or changed on it.
     shown: BTreeSet<u64>,
     fills: Vec<FillRow>,
     by_exec: HashMap<(u64, u64), usize>,
@@ -68,7 +69,7 @@ pub(crate) struct Tape {
 }
 
 impl Tape {
-    /// A day that begins with what a core knows.
+    /// Creates the rows of a day from a core at its start.
     pub fn new(journal: &Place, core: &Core) -> Self {
         let mut tape = Self {
             journal: journal.clone(),
@@ -91,7 +92,7 @@ impl Tape {
         tape
     }
 
-    /// Begins the next day: costs stay, and of the orders those that the core still knows.
+    /// Begins the next day: costs stay, and so do the orders that the core still knows.
     pub fn begin_day(&mut self, core: &Core) {
         self.fills.clear();
         self.by_exec.clear();
@@ -126,46 +127,46 @@ impl Tape {
         }
     }
 
-    /// The orders of the day, in the order of their entry.
+    /// Returns the orders of the day, in the order of their entry.
     pub fn orders(&self) -> impl Iterator<Item = &OrderRow> {
         self.shown.iter().filter_map(|id| self.orders.get(id))
     }
 
-    /// An order by its id.
+    /// Returns an order by its id.
     pub fn order(&self, id: u64) -> Option<&OrderRow> {
         self.orders.get(&id)
     }
 
-    /// The fills of the day, in the order of their first reports.
+    /// Returns the fills of the day, in the order of their first reports.
     pub fn fills(&self) -> &[FillRow] {
         &self.fills
     }
 
-    /// The positions that were not flat at the start of the day or have a fill of it.
+    /// Returns the positions that were not flat at the start of the day or have a fill on the day.
     pub fn positions(&self) -> impl Iterator<Item = Held> {
         self.books.iter().filter(|(_, book)| book.is_shown()).map(|(&held, _)| held)
     }
 
-    /// A position's row, with these prices where they are given.
+    /// Returns a position's row, with these prices where they are given.
     pub fn position(&self, held: Held, start_price: Option<i64>, mark: Option<i64>) -> Option<PositionRow> {
         let book = self.books.get(&held).filter(|book| book.is_shown())?;
         let multiplier = self.names.get(&held.1).map_or(1, |named| named.multiplier);
         Some(book.row(held, &self.fills, multiplier, start_price, mark))
     }
 
-    /// Price of the last own fill in an instrument on this day, busted ones left out.
+    /// Returns the price of the last own fill in an instrument on this day, without busted fills.
     pub fn last_price(&self, symbol: SymbolId) -> Option<i64> {
         let holds = |fill: &&FillRow| fill.symbol == symbol && fill.counted.0 != 0 && fill.state != FillState::Busted;
         self.fills.iter().rev().filter(holds).find_map(|fill| fill.price).map(|price| price.0)
     }
 
-    /// Name of an instrument that any row has; its number if it was never given a name.
+    /// Returns the name of an instrument that any row has, or its number if it never had a name.
     pub fn name(&self, symbol: SymbolId) -> String {
         let named = self.names.get(&symbol).map(|named| named.name.as_str()).filter(|name| !name.is_empty());
         named.map_or_else(|| symbol.0.to_string(), str::to_owned)
     }
 
-    /// Rows that changed since the last call.
+    /// Returns the rows that changed since the last call.
     pub fn take_changed(&mut self) -> Changed {
         std::mem::take(&mut self.changed)
     }
@@ -177,7 +178,7 @@ impl Tape {
         }
     }
 
-    /// Adds the row of an order from before the day, of which so much was filled before.
+    /// Adds the row of an order from before the day, with the quantity filled before.
     fn carry(&mut self, core: &Core, view: &OrderView, filled: Quantity) {
         let entered = journal::time_of(&self.journal, view.id.sequence());
         let row = OrderRow { is_carried: true, ..OrderRow::of(view, entered, filled) };
@@ -201,7 +202,7 @@ impl Tape {
                 (row.price, row.quantity, row.leaves) = (view.price, view.quantity, view.leaves);
                 row.status = Status::Fix(view.status);
             }
-            // Its day has ended with this.
+            // The order's day has ended with this report.
             None => {
                 (row.price, row.leaves) = (report.price, report.leaves_quantity);
                 row.status = OrdStatus::from_code(report.status).map_or(row.status, Status::Fix);
@@ -237,7 +238,7 @@ impl Tape {
         self.touch(view.id, seen);
     }
 
-    /// Counts what a report makes of the fills of its order, of which it adds so much; false if no fill has changed.
+    /// Applies a report to the fills of its order, to which it adds `adds`; returns false if no fill has changed.
     fn count(&mut self, seen: &Seen, report: &ExecutionReport, adds: i64) -> bool {
         let amends = match ExecType::from_code(report.exec_type) {
             Some(ExecType::Trade) => Some(false),
@@ -249,7 +250,7 @@ impl Tape {
             None => None,
             Some(amends) => match self.by_exec.get(&(report.order_id.0, report.exec_id.0)) {
                 Some(&place) if amends => self.amend(seen, report, place),
-                // It came before.
+                // A duplicate.
                 Some(_) => None,
                 None => self.add(seen, report, amends, adds),
             },
@@ -261,7 +262,7 @@ impl Tape {
         counted.is_some() || beyond != 0
     }
 
-    /// Amends a fill of the day; gives by how much that changes what it counts, or none if another amendment holds.
+    /// Amends a fill of the day; returns the change of its counted quantity, or none if another amendment holds.
     fn amend(&mut self, seen: &Seen, report: &ExecutionReport, place: usize) -> Option<i64> {
         let fill = &mut self.fills[place];
         let is_busted = report.exec_type == ExecType::TradeCancel.code();
@@ -286,15 +287,15 @@ impl Tape {
         Some(adds)
     }
 
-    /// Adds a fill; gives what it counts, or none if it says nothing new. An amendment that comes before its fill stands in
-    /// for it.
+    /// Adds a fill; returns its counted quantity, or none if it brings nothing new. An amendment that arrives before
+    /// its fill replaces it.
     fn add(&mut self, seen: &Seen, report: &ExecutionReport, amends: bool, adds: i64) -> Option<i64> {
         let id = report.order_id;
         let is_resolved = self.by_exec.contains_key(&(id.0, 0));
         let row = self.orders.get(&id.0)?;
         let is_busted = report.exec_type == ExecType::TradeCancel.code();
         let holds = if is_busted { 0 } else { report.last_quantity.0 };
-        // It may be an earlier day's fill, of which the core alone knows what it counted.
+        // The fill may be an earlier day's, whose counted quantity only the core knows.
         let counted = if row.is_carried && (amends || !is_resolved) { adds } else { holds };
         if row.is_carried && !amends && counted == 0 {
             return None;
@@ -312,7 +313,7 @@ impl Tape {
         Some(counted)
     }
 
-    /// Counts what the core counts beyond the fills of an order: an operator has said so.
+    /// Counts the quantity that the core counts beyond an order's fills: an operator has resolved the order.
     fn resolve(&mut self, seen: &Seen, id: OrderId, adds: i64) {
         if let Some(&place) = self.by_exec.get(&(id.0, 0)) {
             let fill = &mut self.fills[place];
@@ -337,7 +338,7 @@ impl Tape {
         self.sum(order);
     }
 
-    /// Has the books follow a fill that has changed.
+    /// Recomputes the book of a fill that has changed.
     fn rebook(&mut self, place: usize) {
         let (held, order) = ((self.fills[place].account, self.fills[place].symbol), self.fills[place].order_id.0);
         if let Some(book) = self.books.get_mut(&held) {
@@ -348,7 +349,7 @@ impl Tape {
         self.sum(order);
     }
 
-    /// Adds the fills of an order up.
+    /// Sums the fills of an order.
     fn sum(&mut self, order: u64) {
         let places = self.of_order.get(&order).map_or(&[][..], Vec::as_slice);
         let (quantity, price) = traded(places.iter().map(|&place| &self.fills[place]));
@@ -361,7 +362,7 @@ impl Tape {
     fn deny(&mut self, core: &Core, seen: &Seen, session: u16, denied: &OrderDenied) {
         let (id, reason) = (denied.order_id, denial::by_oms(denied));
         if let Some(row) = self.orders.get_mut(&id.0) {
-            // It waited, for its venue or its trigger.
+            // The order was waiting, for its venue or its trigger.
             (row.status, row.leaves, row.reason) = (Status::Denied, Quantity::ZERO, Some(reason));
             return self.touch(id, seen);
         }
@@ -376,8 +377,8 @@ impl Tape {
         self.touch(id, seen);
     }
 
-    /// Brings a position to what the core has now that an admin has entered one. The core has left the position as it was if
-    /// it refused that.
+    /// Sets a position to the core's, after an admin has entered it. The core has not changed the position if it
+    /// refused the entry.
     fn enter(&mut self, core: &Core, entered: &EnterPosition) {
         let held = (entered.account, entered.symbol);
         let book = self.books.entry(held).or_insert_with(|| Book::begin(Cost::FLAT));
@@ -398,12 +399,12 @@ impl Tape {
     }
 }
 
-/// Number of an amendment, as the core keeps it: zero stands for no amendment.
+/// Returns the number of an amendment, as the core keeps it: zero stands for no amendment.
 fn number(report: &ExecutionReport) -> u32 {
     report.venue_sequence.clamp(1, u32::MAX.into()) as u32
 }
 
-/// A fill of an order that an operator has booked; none if the order has no side.
+/// Returns a fill of an order that an operator has booked; none if the order has no side.
 fn fill_of(row: &OrderRow, time_ns: u64) -> Option<FillRow> {
     Some(FillRow {
         time_ns,

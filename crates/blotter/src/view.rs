@@ -1,4 +1,5 @@
-//! What of a blotter is shown: the tables with their columns, chosen by account, instrument, session and status.
+//! The selection of rows and the tables with their columns; rows are selected by account, instrument, session and
+//! status.
 
 use std::collections::BTreeMap;
 
@@ -18,26 +19,26 @@ const SCHEMA: &str = "tickpath.blotter/1";
 const DECIMALS: u32 = 8;
 const MONEY_DECIMALS: u32 = 16;
 
-/// Numbers of instruments are below this.
+/// Upper bound of instrument numbers.
 const SYMBOLS: u32 = 65_536;
 
-/// Instruments that an error names, at most.
+/// Max instruments that an error names.
 const MOST_NAMED: usize = 20;
 
-/// Which rows are shown, and with which prices.
+/// A selection of rows, and the prices that value them.
 #[derive(Debug, Clone, Default)]
 pub struct View {
-    /// Rows of this account alone.
+    /// Selects only rows of this account.
     pub account: Option<u32>,
-    /// Rows of this instrument alone, by its name.
+    /// Selects only rows of this instrument, by its name.
     pub symbol: Option<String>,
-    /// Orders of this session alone, and their fills. Positions have no session.
+    /// Selects only orders of this session, and their fills. Positions have no session.
     pub session: Option<u16>,
-    /// Orders of this status alone, and their fills. Positions have no status.
+    /// Selects only orders of this status, and their fills. Positions have no status.
     pub status: Option<Status>,
     /// Prices at which positions are valued, by the name of the instrument, in units of 10⁻⁸.
     pub marks: BTreeMap<String, i64>,
-    /// What positions cost, or were worth, at the start of the day, by the name of the instrument, in units of 10⁻⁸.
+    /// Costs or values of positions at the start of the day, by the name of the instrument, in units of 10⁻⁸.
     pub starts: BTreeMap<String, i64>,
     /// Names of users by their sessions.
     pub users: BTreeMap<u16, String>,
@@ -123,7 +124,7 @@ pub const POSITIONS: &[Column] = &[
 ];
 
 impl View {
-    /// Refuses names that stand for no instrument of the journal.
+    /// Checks that every name is an instrument of the journal.
     pub fn check(&self, reading: &Reading) -> Result<(), BlotterError> {
         let mut named = self.symbol.iter().chain(self.marks.keys()).chain(self.starts.keys()).peekable();
         if named.peek().is_none() {
@@ -138,7 +139,7 @@ impl View {
         }
     }
 
-    /// All rows.
+    /// Returns all rows.
     pub fn tables(&self, reading: &Reading) -> Tables {
         let tape = reading.tape();
         let orders = tape.orders().filter(|row| self.has_order(reading, row)).map(|row| self.order(reading, row));
@@ -147,7 +148,7 @@ impl View {
         tables(orders.collect(), fills.collect(), positions.collect())
     }
 
-    /// The rows that changed since the last call.
+    /// Returns the rows that changed since the last call.
     pub fn changes(&self, reading: &mut Reading) -> Tables {
         let Changed { orders, fills, positions } = reading.take_changed();
         let reading = &*reading;
@@ -240,7 +241,7 @@ impl View {
         ])
     }
 
-    /// A position as the view values it; none if the view leaves it out.
+    /// Returns a position as the view values it; none if the view leaves it out.
     pub(crate) fn position_row(&self, reading: &Reading, held: Held) -> Option<PositionRow> {
         if !self.has(reading, held) {
             return None;
@@ -252,35 +253,35 @@ impl View {
 }
 
 impl Reading {
-    /// The orders of the day that a view shows.
+    /// Returns the orders of the day that a view shows.
     pub fn orders<'a>(&'a self, view: &'a View) -> impl Iterator<Item = &'a OrderRow> {
         self.tape().orders().filter(|row| view.has_order(self, row))
     }
 
-    /// The fills of the day that a view shows.
+    /// Returns the fills of the day that a view shows.
     pub fn fills<'a>(&'a self, view: &'a View) -> impl Iterator<Item = &'a FillRow> {
         self.tape().fills().iter().filter(|row| view.has_fill(self, row))
     }
 
-    /// The positions of the day that a view shows, as it values them.
+    /// Returns the positions of the day that a view shows, as it values them.
     pub fn positions<'a>(&'a self, view: &'a View) -> impl Iterator<Item = PositionRow> {
         self.tape().positions().filter_map(|held| view.position_row(self, held))
     }
 
-    /// The name of an instrument; its number if it has none.
+    /// Returns the name of an instrument, or its number if it has none.
     pub fn symbol(&self, symbol: SymbolId) -> String {
         self.tape().name(symbol)
     }
 }
 
 impl Tables {
-    /// All three, in the order of the document.
+    /// Returns all three tables, in the order of the document.
     pub fn all(&self) -> [&Table; 3] {
         [&self.orders, &self.fills, &self.positions]
     }
 }
 
-/// One JSON document: the day, how profit was found, and the tables.
+/// Returns one JSON document: the day, the method of profit, and the tables.
 pub fn document(reading: &Reading, tables: &[&Table]) -> Value {
     let day = reading.day();
     let mut document = json!({
@@ -321,7 +322,7 @@ fn money(units: i128) -> Cell {
     Cell::Decimal(decimal(units, MONEY_DECIMALS))
 }
 
-/// An order's id as `tickpath orders` prints it and `order cancel --order-id` takes it.
+/// Returns an order's id as `tickpath orders` prints it and `order cancel --order-id` takes it.
 fn id(id: OrderId) -> Cell {
     Cell::Text(format!("{}.{}", id.epoch(), id.sequence()))
 }

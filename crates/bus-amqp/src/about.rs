@@ -1,4 +1,4 @@
-//! What the broker says of itself, which the client library keeps to itself.
+//! The broker's version, which the client library does not expose.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -10,13 +10,13 @@ use crate::error::ServerError;
 use crate::link::TIMEOUT;
 use crate::server::{Host, Server};
 
-/// The most bytes of the broker's first frame that are read.
+/// Max bytes read of the broker's first frame.
 const MOST_BYTES: usize = 64 << 10;
 
-/// The longest version that is told, in characters.
+/// Max characters of a version.
 const MAX_VERSION: usize = 64;
 
-/// The version, from the first frame that the broker sends to anybody; none if it tells none.
+/// Returns the version, from the first frame that the broker sends to any client; none if the frame has none.
 pub(crate) fn version(server: &Server) -> io::Result<Option<String>> {
     let mut failed = io::Error::from(io::ErrorKind::NotConnected);
     for host in server.hosts() {
@@ -28,7 +28,8 @@ pub(crate) fn version(server: &Server) -> io::Result<Option<String>> {
     Err(failed)
 }
 
-/// Whether the broker gives up by itself what a quorum queue has delivered too often, which it does from version 4 on.
+/// Returns true if the broker gives up messages that a quorum queue has delivered too often, which it does by default
+/// from version 4 on.
 pub(crate) fn gives_up(server: &Server) -> Result<bool, ServerError> {
     let version = version(server).map_err(|e| ServerError::from_io(&e))?;
     Ok(version.is_some_and(|version| is_giving_up(&version)))
@@ -43,7 +44,7 @@ fn version_of(server: &Server, host: &Host) -> io::Result<Option<String>> {
     ask(&mut *dial(server, host, host.port(), TIMEOUT)?)
 }
 
-/// A connection that is written to and read from by hand.
+/// A raw connection that is written to and read from without the client library.
 pub(crate) trait Stream: Read + Write {}
 
 impl<T: Read + Write> Stream for T {}
@@ -69,14 +70,14 @@ pub(crate) fn dial(server: &Server, host: &Host, port: u16, patience: Duration) 
 
 fn ask(stream: &mut dyn Stream) -> io::Result<Option<String>> {
     stream.write_all(b"AMQP\0\0\x09\x01")?;
-    // A frame's head: its type, its channel in two bytes, and its length in four.
+    // The head of a frame: its type, its channel in two bytes, and its length in four.
     let mut head = [0; 7];
     stream.read_exact(&mut head)?;
     let bytes = u32::from_be_bytes([head[3], head[4], head[5], head[6]]) as usize;
     let mut frame = vec![0; bytes.min(MOST_BYTES)];
     stream.read_exact(&mut frame)?;
     let text = String::from_utf8_lossy(&frame);
-    // A table's text: its name, the letter S, its length in four bytes, its bytes.
+    // A string in a table: its name, the letter S, its length in four bytes, its bytes.
     Ok(text.split_once("versionS").map(|(_, rest)| {
         let digits = rest.chars().skip(4).take(MAX_VERSION);
         digits.take_while(|c| c.is_ascii_digit() || *c == '.').collect()

@@ -1,9 +1,9 @@
-//! What of a server's settings costs time or loses messages. It tells nobody: this holds for each, and of what
-//! the URL asks for.
+//! Advice on a broker's settings that cost time or lose messages. AMQP reports no settings: the advice holds for every
+//! broker, and for the storage that the URL asks for.
 
 use tickpath_bus_api::{About, Advice};
 
-/// All that is known.
+/// Returns all advice.
 pub(crate) fn advise(about: &About) -> Vec<Advice> {
     vec![
         Advice::safety(
@@ -18,7 +18,7 @@ pub(crate) fn advise(about: &About) -> Vec<Advice> {
     ]
 }
 
-/// What the URL asks for, and what that can lose.
+/// Returns the advice on the storage that the URL asks for, and what it can lose.
 fn queues(kept: Result<&str, String>) -> Advice {
     let name = "RabbitMQ queues";
     match kept.as_deref() {
@@ -39,7 +39,7 @@ fn queues(kept: Result<&str, String>) -> Advice {
     }
 }
 
-/// The effect of its policies on the messages of queues.
+/// Returns the advice on the broker's policies, by their effect on the messages of queues.
 pub(crate) fn policies(told: Result<Option<String>, String>) -> Advice {
     let name = "RabbitMQ policies";
     match told {

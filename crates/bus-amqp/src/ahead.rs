@@ -1,49 +1,49 @@
-//! How many messages the broker sends ahead: it counts messages, and we want a bound in bytes.
+//! The number of messages that the broker sends ahead: the broker counts messages, and the bound is in bytes.
 //!
 //! ```text
-//!   at first              so many of the longest as the bound holds
+//!   at first              as many as the bound holds of the longest that exist
 //!   after some short ones as many as it holds of the longest of those, up to the most
-//!   after a longer one    as many as it holds of that one
+//!   after a longer one    as many as it holds of that length
 //! ```
-//! So what lies here goes beyond the bound only where long messages follow upon many short ones, until the first of
-//! them is looked at.
+//! So unread messages exceed the bound only where long messages follow many short ones, until the first of them is
+//! polled.
 
 use crate::outlet::MAX_PAYLOAD_BYTES;
 
-/// The most bytes that either is sent ahead, of messages that are as long as those it has seen.
+/// Max bytes that a subscriber or puller is sent ahead, by the lengths of the messages that it has seen.
 pub const MAX_AHEAD_BYTES: usize = 64 << 20;
 
-/// At first.
+/// The number of messages sent ahead at first.
 const FIRST: u16 = (MAX_AHEAD_BYTES / MAX_PAYLOAD_BYTES) as u16;
 
-/// Messages that are looked at before more are asked for, but for the first time: asking takes a moment, in which none
-/// come.
+/// The number of messages polled before more are asked for, except for the first time: a change takes a moment, in
+/// which none come.
 const PATIENCE: u16 = 1024;
 
-/// What is sent ahead on one connection.
+/// The number of messages sent ahead on one connection.
 #[derive(Debug)]
 pub(crate) struct Ahead {
     now: u16,
-    /// A power of two.
+    /// Max messages, a power of two.
     most: u16,
-    /// Messages until there may be more.
+    /// The number of messages until it may grow.
     patience: u16,
-    /// The longest message meanwhile, in bytes.
+    /// The longest message since the last change, in bytes.
     longest: usize,
 }
 
 impl Ahead {
-    /// So many messages at most, a power of two.
+    /// Starts with few messages, and allows this many, a power of two.
     pub fn new(most: u16) -> Self {
         Self { now: FIRST.min(most), most, patience: FIRST, longest: 0 }
     }
 
-    /// How many there are now.
+    /// Returns the number of messages sent ahead now.
     pub fn now(&self) -> u16 {
         self.now
     }
 
-    /// A message has come of so many bytes. Gives how many there are to be from now on, if that changes.
+    /// Records a message's length in bytes; returns the new number to send ahead, if it changes.
     #[inline]
     pub fn saw(&mut self, bytes: usize) -> Option<u16> {
         self.longest = self.longest.max(bytes);
@@ -58,7 +58,8 @@ impl Ahead {
         None
     }
 
-    /// How many of this length the bound holds, as a power of two, so that it changes rarely; at least one.
+    /// Returns how many messages of this length the bound holds, at least one; a power of two, so that it changes
+    /// rarely.
     fn fitting(&self, bytes: usize) -> u16 {
         let whole = (MAX_AHEAD_BYTES / bytes.max(1)).clamp(1, usize::from(self.most));
         1 << whole.ilog2()
@@ -71,7 +72,7 @@ mod tests {
 
     const MOST: u16 = 128;
 
-    /// What is asked for when these come, and after which of them.
+    /// Returns each new number to send ahead, with the index of the message that causes it.
     fn asked(ahead: &mut Ahead, lengths: &[usize]) -> Vec<(usize, u16)> {
         let saw = |(at, &bytes): (usize, &usize)| ahead.saw(bytes).map(|now| (at, now));
         lengths.iter().enumerate().filter_map(saw).collect()

@@ -1,4 +1,4 @@
-//! Messages of which nobody knows whether they have arrived: kept so that they can be sent again as the same ones.
+//! Messages in doubt, kept so that `resend` can send the same messages again.
 
 use tickpath_bus_api::Fate;
 
@@ -6,45 +6,45 @@ use crate::error::ServerError;
 use crate::place::Place;
 use crate::sending::{Sent, fates};
 
-/// These messages, in their order.
+/// The messages in doubt, in their order.
 #[derive(Default)]
 pub(crate) struct Doubts {
     numbers: Vec<u64>,
     bodies: Vec<Vec<u8>>,
-    /// What was sent, of each the last time.
+    /// The last attempt to send each message.
     pub sent: Vec<Sent>,
 }
 
 impl Doubts {
-    /// One more.
+    /// Adds a message.
     pub fn add(&mut self, number: u64, body: Vec<u8>, sent: Sent) {
         self.numbers.push(number);
         self.bodies.push(body);
         self.sent.push(sent);
     }
 
-    /// Whether there are none.
+    /// Returns true if no message is in doubt.
     pub fn is_empty(&self) -> bool {
         self.sent.is_empty()
     }
 
-    /// Whether any of them waits for its answer.
+    /// Returns true if any message waits for its answer.
     pub fn wait(&self) -> bool {
         self.sent.iter().any(Sent::is_waiting)
     }
 
-    /// Their numbers.
+    /// Returns their sequence numbers.
     pub fn numbers(&self) -> &[u64] {
         &self.numbers
     }
 
-    /// Copies of the whole messages.
+    /// Returns copies of the whole messages.
     pub fn bodies(&self) -> impl Iterator<Item = Vec<u8>> {
         self.bodies.iter().cloned()
     }
 
-    /// Drops those that are published by now. Of all there were, gives what became of them: of what is not published
-    /// as it was sent the last time, another copy may be.
+    /// Drops the messages that are published by now, and returns the fate of all. A message whose last attempt failed
+    /// stays in doubt, because an earlier copy may be published.
     pub fn settle(&mut self, place: &Place) -> Vec<Fate> {
         let found = fates(&self.sent, &self.numbers, place, || ServerError::Timeout);
         let of = |fate: Fate| if fate == Fate::Published { fate } else { Fate::Unknown };

@@ -1,4 +1,4 @@
-//! What a server can answer instead of what was asked for.
+//! Errors of a server as sentences, and which of them pass by themselves.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use lapin::protocol::AMQPError;
 use tickpath_bus_api::PublishError;
 use tickpath_tls::why_not;
 
-/// The broker's numbers for its refusals.
+/// The broker's reply codes.
 const CONNECTION_FORCED: u16 = 320;
 const ACCESS_REFUSED: u16 = 403;
 const NOT_FOUND: u16 = 404;
@@ -17,111 +17,111 @@ const RESOURCE_ERROR: u16 = 506;
 const NOT_ALLOWED: u16 = 530;
 const INTERNAL_ERROR: u16 = 541;
 
-/// By what we log in.
+/// The kind of login.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Login {
-    /// By the one that everybody knows.
+    /// The default user `guest`.
     Guest,
-    /// By a user name and a password.
+    /// A user name and a password.
     Password,
-    /// By our own certificate.
+    /// Our own certificate.
     Certificate,
 }
 
-/// Why a server cannot be used. Reads on after the server's name.
+/// The reason why a server cannot be used, as a sentence that continues after the server's name.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ServerError {
-    /// No such host.
+    /// The host name does not resolve.
     #[error("its name cannot be resolved ({0}); check the host")]
     Unresolved(io::Error),
-    /// Nobody listens.
+    /// No process listens on the port.
     #[error("refused the connection; start rabbitmq-server, or check host and port")]
     NobodyListens,
-    /// Nobody answers.
+    /// The server does not answer in time.
     #[error("did not answer within 5 s; check host, port and firewall, or whether the server hangs")]
     Timeout,
-    /// Nothing comes from it, not even its signs of life.
+    /// The server sends nothing, not even heartbeats.
     #[error(
         "has said nothing for as long as it may (silence=SECONDS in the URL, or 10); a firewall may have forgotten the \
          connection, the server hangs, or this process stood still: it is connected to again"
     )]
     Silent,
-    /// It protects itself.
+    /// The broker blocks publishers, because it is short of memory or disk.
     #[error("takes no messages now, because it runs out of memory or disk; free some, or raise its limits")]
     Blocked,
-    /// Somebody else listens.
+    /// Another program listens on the port.
     #[error("answers, but not as RabbitMQ does ({0}); check the port, or write amqps:// if it speaks TLS there")]
     NotAmqp(String),
-    /// There is no TLS, or not with who it should be.
+    /// The server has no TLS, or its certificate is not trusted.
     #[error("is not connected to over TLS: {0}")]
     Tls(String),
-    /// It hung up on somebody whom it did not know yet.
+    /// The server closed the connection before the login.
     #[error(
         "closed the connection before the login was over; write amqps:// if it speaks TLS there, else look into its \
          log, and try again"
     )]
     HungUp,
-    /// The login failed.
+    /// The user name or password was refused.
     #[error("refused the user name or the password; check USER:PASSWORD@ in the URL")]
     Login,
-    /// There was no login, and the one that everybody knows is not taken.
+    /// The URL has no login, and the default user was refused.
     #[error("wants a user name and a password; write amqp://USER:PASSWORD@HOST:PORT")]
     NoLogin,
-    /// The certificate is no login.
+    /// The broker has no user for our certificate.
     #[error(
         "has no user by the name in our certificate; make one, turn on rabbitmq_auth_mechanism_ssl and EXTERNAL there, \
          or write USER:PASSWORD@ in the URL"
     )]
     NoUser,
-    /// The virtual host is not there, or not for this user.
+    /// The virtual host does not exist, or this user may not open it.
     #[error("does not open the virtual host ({0}); check /VHOST at the end of the URL, or the user's rights")]
     VirtualHost(String),
-    /// An exchange or queue is there, but not as we make them.
+    /// The exchange or queue exists with other properties.
     #[error("has this name already, for something else ({0}); use another name, or delete that one")]
     Differs(String),
-    /// A queue is there, but gives up its messages after other deliveries than we want.
+    /// The queue exists with another number of most deliveries.
     #[error(
         "has this queue with another number of most deliveries, or of a RabbitMQ before 4, which had none ({0}); open \
          it with the number that it was made with, or pull it empty, remove it, and open it again"
     )]
     OtherLimit(String),
-    /// An exchange or queue that was opened is not there any more.
+    /// An exchange or queue that was opened does not exist any more.
     #[error("does not have it any more ({0}); somebody removed it: open it again")]
     Missing(String),
-    /// A message came back because its queue is not there any more.
+    /// A message was returned, because its queue does not exist any more.
     #[error("has no such queue any more, somebody removed it; push again, which makes it anew")]
     NoQueue,
-    /// It says that it failed.
+    /// The broker answered with a negative acknowledgement.
     #[error(
         "did not take the message: a policy with overflow=reject-publish refuses it, or the broker has failed; look into \
              its log (tickpath doctor names such policies), and send it again"
     )]
     NotConfirmed,
-    /// It says so of a queue that is under a policy, which is this.
+    /// The broker answered with a negative acknowledgement, because of this policy of the queue.
     #[error("did not take the message: {0}; pull what waits there, then send it again")]
     Policy(String),
-    /// It refuses what it takes at other times.
+    /// The broker refuses now what it accepts at other times.
     #[error("does not do it now ({0}); try again, and if that does not help, look into its log")]
     NotNow(String),
-    /// Anything else that it says.
+    /// Any other refusal.
     #[error("refused: {0}; change the user's rights, or the server's settings")]
     Refused(String),
-    /// It hung up.
+    /// The server closed the connection.
     #[error("closed the connection; look into its log, and try again")]
     Closed,
     /// The network or the server failed.
     #[error("lost the connection ({0}); check the network and the server, and try again")]
     Lost(String),
-    /// It was not even asked.
+    /// This process lacks a thread, socket or clock.
     #[error("cannot be asked, because this process gets no thread, socket or clock ({0}); raise its limits")]
     Here(io::Error),
-    /// None of several can be used.
+    /// None of several servers can be used.
     #[error("none of them can be used: {}", each(.0))]
     Several(Vec<(String, ServerError)>),
 }
 
 impl ServerError {
-    /// What the end of a handshake with this host means.
+    /// Translates an error of the handshake with this host.
     pub fn from_handshake(error: lapin::Error, host: &str, login: Login) -> Self {
         match error.kind() {
             ErrorKind::IOError(e) => why_not(e, host).map_or_else(|| Self::from_early(error.clone()), Self::Tls),
@@ -143,18 +143,18 @@ impl ServerError {
         }
     }
 
-    /// What an error of the network means.
+    /// Translates an error of the network.
     pub fn from_io(error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::ConnectionRefused => Self::NobodyListens,
             io::ErrorKind::TimedOut => Self::Timeout,
-            // The library's name for the end of the stream.
+            // The library's codes for the end of the stream.
             io::ErrorKind::ConnectionAborted | io::ErrorKind::UnexpectedEof => Self::Closed,
             _ => Self::Lost(error.to_string()),
         }
     }
 
-    /// Why none of these servers can be used, of which there is at least one.
+    /// Combines the errors of several servers, at least one.
     pub fn of_all(mut failed: Vec<(String, Self)>) -> Self {
         match failed.len() {
             1 => failed.remove(0).1,
@@ -162,12 +162,12 @@ impl ServerError {
         }
     }
 
-    /// True if a new connection may help at once.
+    /// Returns true if a new connection may help at once.
     pub fn is_loss(&self) -> bool {
         matches!(self, Self::Silent | Self::Closed | Self::Lost(_) | Self::Missing(_))
     }
 
-    /// True if it can pass by itself, or by calling again.
+    /// Returns true if it can pass by itself, or by calling again.
     pub fn may_pass(&self) -> bool {
         match self {
             Self::Unresolved(_)
@@ -197,12 +197,12 @@ impl ServerError {
         }
     }
 
-    /// For who wanted to publish on this server, and has not.
+    /// Turns it into the error of a message that is surely not published on this server.
     pub fn unpublished(&self, server: &str) -> PublishError {
         PublishError::not_published(format!("{server} {self}"), self.may_pass())
     }
 
-    /// For who published on this server, and does not know whether he has.
+    /// Turns it into the error of a message in doubt on this server.
     pub fn unknown(&self, server: &str) -> PublishError {
         PublishError::Unknown(format!("{server} {self}"))
     }
@@ -215,7 +215,7 @@ impl From<lapin::Error> for ServerError {
             ErrorKind::ProtocolError(e) => from_refusal(e),
             ErrorKind::ParsingError(_) => Self::NotAmqp("its bytes are no AMQP".to_owned()),
             ErrorKind::InvalidProtocolVersion(_) => Self::NotAmqp(error.to_string()),
-            // What is asked for on a connection that has ended already.
+            // A request on a connection that has already ended.
             ErrorKind::InvalidChannel(_)
             | ErrorKind::InvalidChannelState(..)
             | ErrorKind::InvalidConnectionState(_)
@@ -226,26 +226,26 @@ impl From<lapin::Error> for ServerError {
     }
 }
 
-/// What the broker's refusals mean once the login is over: the one table of what passes and what does not.
+/// Translates the broker's refusals after the login: the one table of which pass by themselves and which do not.
 fn from_refusal(refusal: &AMQPError) -> ServerError {
     let sentence = said(refusal);
     match refusal.get_id() {
-        // The node that a queue lives on.
+        // The node that holds a queue is down.
         NOT_FOUND if sentence.contains("down or inaccessible") => ServerError::NotNow(sentence),
         NOT_FOUND => ServerError::Missing(sentence),
         PRECONDITION_FAILED if is_limit_of_deliveries(&sentence) => ServerError::OtherLimit(sentence),
         PRECONDITION_FAILED if sentence.contains("inequivalent arg") => ServerError::Differs(sentence),
-        // A quorum queue without a leader is an internal error, too.
+        // Includes a quorum queue without a leader, which is an internal error.
         CONNECTION_FORCED | INTERNAL_ERROR => ServerError::Lost(sentence),
-        // The connection that held a queue for itself, or the node that restarts, is not quite gone.
+        // The connection that owned an exclusive queue, or the node that restarts, is not quite gone.
         RESOURCE_LOCKED | RESOURCE_ERROR => ServerError::NotNow(sentence),
         NOT_ALLOWED if is_limit(refusal) => ServerError::NotNow(sentence),
-        // ACCESS_REFUSED, other NOT_ALLOWED, other PRECONDITION_FAILED, and what nobody thought of.
+        // ACCESS_REFUSED, other NOT_ALLOWED, other PRECONDITION_FAILED, and unforeseen codes.
         _ => ServerError::Refused(sentence),
     }
 }
 
-/// The broker's own words, of at most 255 bytes, without the characters that a terminal obeys.
+/// Returns the broker's own text, at most 255 bytes, without the control characters that a terminal obeys.
 fn said(refusal: &AMQPError) -> String {
     let shown = |c: char| match c {
         c if c.is_whitespace() => ' ',
@@ -255,18 +255,18 @@ fn said(refusal: &AMQPError) -> String {
     refusal.get_message().as_str().chars().map(shown).collect()
 }
 
-/// Whether a queue differs in what `most_deliveries` is declared by.
+/// Returns true if a queue differs in an argument that `most_deliveries` decides.
 fn is_limit_of_deliveries(sentence: &str) -> bool {
     let differs = |argument: &&str| sentence.contains(&format!("inequivalent arg '{argument}"));
     ["x-delivery-limit", "x-dead-letter-", "x-overflow"].iter().any(differs)
 }
 
-/// Whether there are merely too many connections.
+/// Returns true if the refusal is a limit on connections.
 fn is_limit(refusal: &AMQPError) -> bool {
     refusal.get_id() == NOT_ALLOWED && refusal.get_message().as_str().contains("limit")
 }
 
-/// Several servers, each with what is wrong there.
+/// Joins several servers' names and errors.
 fn each(failed: &[(String, ServerError)]) -> String {
     let sentences: Vec<String> = failed.iter().map(|(host, error)| format!("{host} {error}")).collect();
     sentences.join("; ")

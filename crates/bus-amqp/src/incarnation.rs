@@ -1,15 +1,14 @@
-//! Whether a queue or a topic is still the one that it was, and not another one that somebody made under its name
-//! meanwhile.
+//! The identity of a queue or a topic, which distinguishes it from another made under its name meanwhile.
 //!
 //! ```text
-//!   exchange ~9c61… ──bound──> queue 'orders'      auto-delete: it is gone with the queue, whoever makes that anew
-//!      └ alternate-exchange = 51f0…                a number of chance, which the broker tells who declares another one
+//!   exchange ~9c61… ──bound──> queue 'orders'      auto-delete: it is gone with the queue, also if that is made anew
+//!      └ alternate-exchange = 51f0…                a random number, which the broker reports when another is declared
 //!
 //!   exchange ~04d7… ──bound──> exchange 'ticks'    the same of a topic
 //!      └ alternate-exchange = 8e2b…
 //!   exchange ~~8e2b… ─bound──> exchange 'ticks'    whether it is there can be asked for again and again
 //! ```
-//! Nobody publishes there. Whoever pulls or subscribes makes them if they are not there.
+//! Nothing is published there. A puller or subscriber makes these exchanges if they do not exist.
 
 use std::io;
 use std::pin::Pin;
@@ -24,25 +23,25 @@ use crate::error::ServerError;
 use crate::link::Link;
 use crate::place::{Place, What};
 
-/// What tells a queue or a topic from any other one of its name: sixteen hexadecimal digits.
+/// The identity of a queue or a topic among those of its name: sixteen hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Incarnation(String);
 
-/// Asking whether what is received from is still there, and the same.
+/// A request in flight whether a queue or topic still exists, and is the same.
 pub(crate) type Check = Pin<Box<dyn Future<Output = Result<(), ServerError>> + Send>>;
 
-/// What a puller knows of its queue from one connection to the next.
+/// A puller's memory of its queue across connections.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Memory {
-    /// The queue that was pulled from last; none if it cannot be told from others.
+    /// The incarnation of the last queue; none if it cannot be identified.
     pub incarnation: Option<Incarnation>,
-    /// The queue that was pulled from is gone, and nobody has been told yet.
+    /// True if that queue is gone, and this was not reported yet.
     pub is_gone: bool,
 }
 
 impl Incarnation {
-    /// That of a queue or a topic which is there. None if this user may not make or bind exchanges, or if the name of
-    /// the virtual host is so long that the broker's answer is cut off.
+    /// Returns the incarnation of an existing queue or topic. None if this user may not make or bind exchanges, or if
+    /// the virtual host's name is so long that the broker's answer is cut off.
     pub fn of(link: &Link, place: &Place) -> Result<Option<Self>, ServerError> {
         match Self::find(link, place) {
             Err(ServerError::Refused(_)) => Ok(None),
@@ -50,8 +49,8 @@ impl Incarnation {
         }
     }
 
-    /// Asks, without waiting, whether the queue or the topic is still this one; an error if it is not. That costs a channel,
-    /// which the usual answer ends, as it is a refusal. It must be dropped before the connection is.
+    /// Asks, without waiting, whether the queue or topic is still this one; fails if it is not. The check costs a
+    /// channel, because the usual answer is a refusal and ends it, and must be dropped before the connection.
     pub fn check(&self, link: &Link, place: &Place) -> Check {
         let (opening, known, exchange) = (link.channel_later(), self.clone(), exchange_of(place.what()));
         let (fresh, options) = (Self::fresh(), options(place));
@@ -59,20 +58,22 @@ impl Incarnation {
             let (arguments, channel) = (fresh?.declared(), opening.await?);
             let declaring = channel.exchange_declare(exchange, ExchangeKind::Fanout, options, arguments);
             match declaring.await.map_err(ServerError::from) {
-                // It was gone with the queue; whoever comes next binds the new one to the other queue.
+                // The exchange was gone with the queue; the next puller or subscriber binds the new exchange to the new
+                // queue.
                 Ok(()) => Err(ServerError::Missing("another one has its name by now".to_owned())),
                 Err(ServerError::Differs(sentence)) => match Self::in_refusal(&sentence) {
                     Some(now) if now != known => Err(ServerError::Missing(sentence)),
                     _ => Ok(()),
                 },
-                // Who may not ask any more goes without.
+                // A user who has lost the permission goes without the check.
                 Err(ServerError::Refused(_)) => Ok(()),
                 Err(e) => Err(e),
             }
         })
     }
 
-    /// The exchange that is there as long as the topic of this incarnation is. No topic and no queue has its name.
+    /// Returns the exchange that exists as long as the topic of this incarnation does. No topic and no queue has its
+    /// name.
     pub fn exchange(&self) -> ShortString {
         format!("~~{}", self.0).into()
     }
@@ -91,7 +92,7 @@ impl Incarnation {
             },
             Err(e) => return Err(e),
         };
-        // A refusal has ended the channel that it came on.
+        // A refusal has ended the first channel.
         let channel = link.channel()?;
         match place.what() {
             What::Queue(queue) => {
@@ -108,32 +109,32 @@ impl Incarnation {
         Ok(Some(found))
     }
 
-    /// What an exchange is declared with that tells of it.
+    /// Returns the arguments of an exchange that holds this incarnation.
     fn declared(&self) -> FieldTable {
         let mut arguments = FieldTable::default();
         arguments.insert("alternate-exchange".into(), AMQPValue::LongString(self.0.as_str().into()));
         arguments
     }
 
-    /// Another one with each call, on all hosts.
+    /// Returns a new incarnation, unique over all hosts.
     fn fresh() -> Result<Self, ServerError> {
         let clock = HostClock::get().map_err(|e| ServerError::Here(io::Error::other(e)))?;
         Ok(Self(format!("{:016x}", Numbering::new(clock).ahead(0).publisher)))
     }
 
-    /// The one that a refusal tells of: it says what was wanted, and what is there.
+    /// Reads the existing incarnation from a refusal, which names the wanted and the current value.
     fn in_refusal(sentence: &str) -> Option<Self> {
         let (_, rest) = sentence.split_once("but current is ")?;
         let mut quoted = rest.split('\'').skip(1);
         let digits = quoted.next()?;
-        // A quotation that does not end was cut off.
+        // A quotation without an end was cut off.
         quoted.next()?;
         let is_whole = digits.len() == 16 && digits.bytes().all(|b| b.is_ascii_hexdigit());
         is_whole.then(|| Self(digits.to_owned()))
     }
 }
 
-/// How an exchange is declared that tells of an incarnation.
+/// Returns the options of an exchange that holds an incarnation.
 fn options(place: &Place) -> ExchangeDeclareOptions {
     ExchangeDeclareOptions {
         durable: place.is_durable(),
@@ -143,19 +144,19 @@ fn options(place: &Place) -> ExchangeDeclareOptions {
     }
 }
 
-/// Binds a topic's exchange to this one, so that this one is gone when the topic is.
+/// Binds a topic's exchange to this one, so that this one is deleted with the topic.
 fn bind(link: &Link, channel: &Channel, topic: &ShortString, exchange: ShortString) -> Result<(), ServerError> {
     let (key, options) = (ShortString::default(), ExchangeBindOptions::default());
     link.answer(channel.exchange_bind(topic.clone(), exchange, key, options, FieldTable::default()))
 }
 
-/// The name of the exchange of a queue or a topic, which no topic has. It is short, because the broker cuts its answers
-/// off at 255 bytes, and the same in all programs (FNV-1a).
+/// Returns the name of a queue's or topic's exchange, which no topic has. It is short, because the broker cuts its
+/// answers off at 255 bytes, and the same in all programs (FNV-1a).
 fn exchange_of(what: &What) -> ShortString {
     let hash = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
     let hashed = match what {
         What::Queue(name) => name.as_str().to_owned(),
-        // No queue has a name with a space in it.
+        // A queue's name has no space in it.
         What::Exchange(name) => format!("topic {name}"),
     };
     format!("~{:016x}", hashed.bytes().fold(0xcbf2_9ce4_8422_2325, hash)).into()
@@ -177,7 +178,7 @@ mod tests {
                 before, wanted.0, behind, before, found.0, behind,
             )
         };
-        // As versions 3 and others say it.
+        // The wording of version 3, and that of others.
         for (sentence, behind) in [(refusal("", ""), 0), (refusal("the value ", " of type 'longstr'"), 18)] {
             assert!(sentence.len() <= 255, "{} bytes", sentence.len());
             assert_eq!(Incarnation::in_refusal(&sentence), Some(found.clone()));

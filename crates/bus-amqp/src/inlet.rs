@@ -1,4 +1,4 @@
-//! What comes in, over one connection after the other.
+//! The receiving side over one connection after another.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,34 +14,34 @@ use crate::place::Place;
 use crate::reconnect::{Outcome, PAUSE, Reconnect, Wanted};
 use crate::server::Server;
 
-/// A topic or a queue that is received from, which outlives its connections.
+/// A topic or queue that is received from, which outlives its connections.
 pub(crate) struct Inlet {
     server: Arc<Server>,
     place: Place,
     wait: Wait,
-    /// None while it is made anew.
+    /// The current connection; none during a reconnect.
     intake: Option<Intake>,
-    /// Some while the intake is made anew.
+    /// The reconnect in progress.
     reconnect: Option<Reconnect>,
     reconnects: u64,
-    /// Messages that were handed over by connections that are lost, and not acknowledged; until somebody is told.
+    /// The number of messages that lost connections had handed over and not acknowledged, until it is reported.
     comes_again: usize,
-    /// Before it is tried again.
+    /// The pauses between reconnects.
     pauses: Pauses,
-    /// Of a queue.
+    /// The memory of a queue.
     memory: Memory,
-    /// The highest tag that was given for a message of a connection before this one; the broker counts from 1 on each.
+    /// The highest tag given out on earlier connections; the broker counts from 1 on each connection.
     tags_before: u64,
-    /// The last tag that was given.
+    /// The last tag given out.
     last_tag: u64,
 }
 
-/// Of how many messages that were handed over the broker has not answered that they are acknowledged.
+/// The number of messages handed over without an answer to their acknowledgement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Unanswered {
-    /// They come again: their connection was lost before anything was said of them.
+    /// Messages that are redelivered: their connection was lost before they were acknowledged.
     pub unsaid: usize,
-    /// Nobody knows: it was lost after that.
+    /// Messages in doubt: their connection was lost after that.
     pub unknown: usize,
 }
 
@@ -66,28 +66,28 @@ impl Inlet {
         })
     }
 
-    /// True once after the connection was lost and made anew.
+    /// Returns true once after a reconnect.
     #[inline]
     pub fn is_anew(&mut self) -> Result<bool, ReceiveError> {
         if self.reconnect.is_some() { self.come_back() } else { Ok(false) }
     }
 
-    /// True once after the queue that was pulled from was gone, whoever has made it anew.
+    /// Returns true once after the queue was gone, also if it was made anew.
     pub fn is_gone(&mut self) -> bool {
         std::mem::take(&mut self.memory.is_gone)
     }
 
-    /// How often the connection was lost and made anew.
+    /// Returns the number of reconnects.
     pub fn reconnects(&self) -> u64 {
         self.reconnects
     }
 
-    /// Why there is no connection now, in a sentence.
+    /// Returns why there is no connection now, in a sentence.
     pub fn outage(&self) -> Option<String> {
         self.reconnect.as_ref().and_then(Reconnect::why)
     }
 
-    /// The next message that is here.
+    /// Returns the next message that is here.
     #[inline]
     pub fn take(&mut self) -> Option<Delivery> {
         match self.intake.as_mut()?.take() {
@@ -99,8 +99,8 @@ impl Inlet {
         }
     }
 
-    /// The same for who pulls: what still lies here of a connection that is known to be lost comes again, to anybody,
-    /// and is not handed over.
+    /// Returns the next message for a puller. Unread messages of a connection known to be lost are redelivered to any
+    /// puller, so they are dropped here.
     pub fn take_owned(&mut self) -> Option<Delivery> {
         let delivery = self.take()?;
         if self.intake.as_ref().is_some_and(Intake::is_up) {
@@ -110,8 +110,8 @@ impl Inlet {
         None
     }
 
-    /// The next notice of messages that the broker has dropped. To be asked for until there is none, after each message
-    /// that is taken.
+    /// Returns the next notice of messages that the broker has dropped. To be called until there is none, after each
+    /// message taken.
     #[inline]
     pub fn take_notice(&mut self) -> Option<Delivery> {
         match self.intake.as_mut()?.take_notice() {
@@ -123,7 +123,7 @@ impl Inlet {
         }
     }
 
-    /// Passes the time until something may be here.
+    /// Idles or sleeps until a message may have come, or until the timeout.
     pub fn wait(&mut self, timeout_ns: u64) {
         if !self.wait.sleeps() {
             self.wait.idle();
@@ -137,8 +137,8 @@ impl Inlet {
         }
     }
 
-    /// Remembers that a message is handed over, which is acknowledged later. Gives its tag, which no message of another
-    /// connection has.
+    /// Records that a message is handed over, and is acknowledged later. Returns its tag, which is unique over
+    /// connections.
     pub fn hold(&mut self, delivery: &Delivery) -> u64 {
         if let Some(intake) = &mut self.intake {
             intake.hold(delivery.delivery_tag);
@@ -147,7 +147,7 @@ impl Inlet {
         self.last_tag
     }
 
-    /// Gives a message back. False if it is none that is handed over by this connection and not acknowledged.
+    /// Gives a message back. Returns false if it is not held: handed over by this connection and not acknowledged.
     pub fn give_back(&mut self, tag: u64) -> bool {
         let delivery_tag = tag.saturating_sub(self.tags_before);
         let is_held = self.intake.as_ref().is_some_and(|intake| intake.holds(delivery_tag));
@@ -157,7 +157,7 @@ impl Inlet {
         is_held
     }
 
-    /// A message is handed over that nobody acknowledges.
+    /// Hands over a message that the caller does not acknowledge.
     #[inline]
     pub fn let_go(&mut self, delivery: &Delivery) {
         if let Some(intake) = &mut self.intake {
@@ -166,14 +166,14 @@ impl Inlet {
         }
     }
 
-    /// How many messages of this connection are handed over and not acknowledged, if the broker sends no more before
-    /// they are.
+    /// Returns the number of messages handed over and not acknowledged, if the broker sends no more before an
+    /// acknowledgement.
     pub fn full(&self) -> Option<usize> {
         self.intake.as_ref().filter(|intake| intake.is_full()).map(Intake::held)
     }
 
-    /// Acknowledges all that is handed over. Gives of how many messages it is not sure that they never come again,
-    /// because the connection that they came by is lost; once.
+    /// Acknowledges all messages handed over. Returns once how many may be redelivered, because their connection is
+    /// lost.
     pub fn acknowledge(&mut self) -> Unanswered {
         let unsaid = std::mem::take(&mut self.comes_again);
         let is_said = self.intake.as_ref().is_some_and(Intake::is_up);
@@ -182,7 +182,7 @@ impl Inlet {
         if is_said { Unanswered { unsaid, unknown: lost } } else { Unanswered { unsaid: unsaid + lost, unknown: 0 } }
     }
 
-    /// Removes a message that is none of ours.
+    /// Removes a foreign message.
     pub fn reject(&mut self, delivery: &Delivery) {
         self.settle(|intake| intake.reject(delivery.delivery_tag));
     }

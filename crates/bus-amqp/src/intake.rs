@@ -1,4 +1,4 @@
-//! What comes in over one connection, for the thread that polls.
+//! The receiving side of one connection, for the thread that polls.
 
 use std::io;
 use std::pin::Pin;
@@ -27,87 +27,86 @@ use crate::place::{Place, What};
 use crate::server::Server;
 use crate::signal::Signal;
 
-/// The most messages that a puller holds, handed over or sent ahead, before it must acknowledge.
+/// Max messages that a puller holds, handed over or sent ahead, before it must acknowledge.
 pub const MAX_UNACKNOWLEDGED: u16 = 256;
 
-/// The same where a message is given up after so many deliveries: what is sent ahead counts as delivered, and is not to
-/// be given up before anybody was handed it.
+/// The same for a queue with a number of most deliveries: a message sent ahead counts as delivered, and must not be
+/// given up before it was handed over.
 const MAX_COUNTED: u16 = 1;
 
-/// The most messages that a subscriber is sent ahead of what it has looked at.
+/// Max messages that a subscriber is sent ahead of the last message that it polled.
 pub const MAX_AHEAD: u16 = 128;
 
-/// The most bytes that the broker keeps for a subscriber that is behind; of more, it drops the oldest.
+/// Max bytes that the broker keeps for a subscriber that is behind; beyond it the broker drops the oldest messages.
 pub const MAX_BEHIND_BYTES: usize = 64 << 20;
 
-/// A subscriber tells the broker that it has messages when they are one in so many of those that are sent ahead:
-/// rarely, as each time costs a packet, and before they run out.
+/// A subscriber acknowledges when it has taken one in this many of the messages sent ahead: rarely, because each
+/// acknowledgement costs a packet, and before the broker runs out of credit.
 const ONE_IN: usize = 4;
 
-/// How often a subscription is looked after.
+/// The interval between checks of a subscription.
 const CARE_EVERY: Duration = Duration::from_secs(1);
 
-/// Empty looks between two at the clock.
+/// Empty polls between two looks at the clock.
 const LOOKS: u32 = 256;
 
 /// A consumer on a connection of its own.
 pub(crate) struct Intake {
-    /// First of all, as it holds the connection.
+    /// A check in progress; the first field, because it must be dropped before the connection.
     check: Option<Check>,
-    /// Consuming with more or fewer messages ahead.
+    /// A change of the number of messages sent ahead, in progress.
     changing: Option<Changing>,
-    /// Before the consumer, so that it is closed before that is dropped, which would cancel it by itself.
+    /// Before the consumer, so that it is closed first: dropping an open consumer would cancel it by itself.
     link: Link,
     channel: Channel,
     consumer: Consumer,
     ahead: Ahead,
-    /// Of a topic's subscriber.
+    /// The notices of dropped messages, for a topic's subscriber.
     notices: Option<Notices>,
-    /// Up if something may have come.
+    /// Up if a message may have come.
     signal: Arc<Signal>,
     waker: Waker,
     /// The tags of the messages that are handed over and not acknowledged, rising.
     held: Vec<u64>,
-    /// Of a topic's subscriber.
+    /// The checks of a topic's subscription.
     care: Option<Care>,
-    /// Empty looks.
+    /// The number of empty polls since the last look at the clock.
     looks: u32,
-    /// What is received from.
+    /// The topic or queue.
     place: Place,
-    /// Of a queue, as far as it can be told.
+    /// The incarnation of a queue, if it can be identified.
     incarnation: Option<Incarnation>,
 }
 
-/// Ending a consumer, and making another one.
+/// A change of consumers: the old one ends, and a new one begins.
 struct Changing {
     begun: Pin<Box<dyn Future<Output = lapin::Result<Consumer>> + Send>>,
-    /// The other one. What it is sent waits until the old one has given all.
+    /// The new consumer. Its messages wait until the old one is drained.
     made: Option<Consumer>,
-    /// The old one has given all that it was sent; or the broker has ended it, as it does when somebody removes the queue.
+    /// True once the old consumer is drained, or ended by the broker, as it is when the queue is removed.
     is_drained: bool,
 }
 
-/// What a subscription is looked after by.
+/// The data for the checks of a subscription.
 struct Care {
     exchange: ShortString,
     /// The subscriber's own queue.
     queue: ShortString,
-    /// The exchange that is gone when the topic was removed, also if somebody has made that anew; none if it cannot be
-    /// told.
+    /// The exchange that is deleted with the topic, also if the topic is made anew; none if unknown.
     incarnation: Option<ShortString>,
     clock: HostClock,
-    /// When the next look is due, in ticks.
+    /// The time of the next check, in ticks.
     due: u64,
 }
 
 impl Intake {
-    /// Connects, and subscribes to a topic or consumes a queue. What is published from now on comes.
+    /// Connects, and subscribes to a topic or consumes a queue. Receives all that is published from now on.
     pub fn open(server: &Server, place: &Place) -> Result<Self, ServerError> {
         Self::start(server, Link::open(server)?, place)
     }
 
-    /// The same after a loss: finds out whether a queue is still there, and is the same, before it is made anew. What
-    /// is remembered is kept from one attempt to the next, as the first may make it and fail then.
+    /// Opens again after a loss, and finds out whether the queue was gone before it is made anew. `memory` is kept
+    /// across attempts, because an attempt may make the queue and then fail.
     pub fn reopen(server: &Server, place: &Place, memory: &mut Memory) -> Result<Self, ServerError> {
         let link = Link::open(server)?;
         memory.is_gone |= matches!(place.what(), What::Queue(_)) && place.waiting(&link)?.is_none();
@@ -125,7 +124,8 @@ impl Intake {
         let (queue, ahead) = match place.what() {
             What::Exchange(exchange) => {
                 let dropped = Notices::open(&link, &channel, signal.clone())?;
-                // Before it is bound to, whose end is told: it is this one, or one before it.
+                // Read before the binding, so that a removal after it is reported: this is the bound topic, or one
+                // before it.
                 let found = Incarnation::of(&link, place)?;
                 let queue = subscribe(&link, &channel, exchange, dropped.arguments())?;
                 notices = Some(dropped);
@@ -134,7 +134,8 @@ impl Intake {
                 (queue, Ahead::new(MAX_AHEAD))
             }
             What::Queue(queue) => {
-                // Before it is consumed, whose end is told: it is this one, or one before it.
+                // Read before consuming, so that a removal after it is reported: this is the consumed queue, or one
+                // before it.
                 incarnation = Incarnation::of(&link, place)?;
                 (queue.clone(), Ahead::new(if place.gives_up() { MAX_COUNTED } else { MAX_UNACKNOWLEDGED }))
             }
@@ -159,20 +160,20 @@ impl Intake {
         })
     }
 
-    /// Which queue it is, as far as that can be told.
+    /// Returns the incarnation of the queue, if it can be identified.
     pub fn incarnation(&self) -> Option<&Incarnation> {
         self.incarnation.as_ref()
     }
 
-    /// Whether the connection stands, as far as is known.
+    /// Returns true if the connection is up, as far as is known.
     pub fn is_up(&self) -> bool {
         self.link.is_up() && self.channel.status().connected()
     }
 
-    /// The next message that is here. An error means that the connection or what was consumed is lost.
+    /// Returns the next message. An error means that the connection, topic or queue is lost.
     #[inline]
     pub fn take(&mut self) -> Result<Option<Delivery>, ServerError> {
-        // The library looks under a lock that its own thread needs for each message.
+        // The flag comes first, because the library takes a lock that its own thread needs for each message.
         if !self.signal.lower() {
             self.looks += 1;
             if self.looks >= LOOKS {
@@ -201,18 +202,18 @@ impl Intake {
         if let Some(consumer) = change_on(&mut self.changing, &mut context)? {
             self.consumer = consumer;
             self.signal.restore();
-            // Before it began, or while nobody consumed, somebody may have removed the queue and made it anew.
+            // The queue may have been removed and made anew before this consumer began, or while there was none.
             if let Some(known) = &self.incarnation {
                 self.check = Some(known.check(&self.link, &self.place));
                 check_on(&mut self.check, &mut context)?;
             }
-            // Who is told that nothing is here takes it that nothing was sent before what he knows of.
+            // An empty result would mean that no message was sent before the last known notice.
             return self.take();
         }
         Ok(None)
     }
 
-    /// From now on so many messages are sent ahead: ends the consumer, which still gives what it was sent, and makes
+    /// Changes the number of messages sent ahead: ends the consumer, which still returns what it was sent, and makes
     /// another one, without waiting for either.
     #[cold]
     fn change(&mut self, ahead: u16) -> Result<(), ServerError> {
@@ -223,16 +224,16 @@ impl Intake {
             consume(channel, queue, ahead).await
         });
         self.changing = Some(Changing { begun, made: None, is_drained: false });
-        // The first look says to the broker that it is to end. Nothing is drained yet.
+        // The first poll sends the cancel to the broker. Nothing is drained yet.
         change_on(&mut self.changing, &mut Context::from_waker(&self.waker)).map(drop)
     }
 
-    /// Whether the broker sends nothing more before something is acknowledged.
+    /// Returns true if the broker sends no more before an acknowledgement.
     pub fn is_full(&self) -> bool {
         self.changing.is_none() && self.held.len() >= usize::from(self.ahead.now())
     }
 
-    /// The next notice of what was dropped, of those that came before the message that was taken last.
+    /// Returns the next notice of dropped messages that came before the last message taken.
     #[inline]
     pub fn take_notice(&mut self) -> Result<Option<Delivery>, ServerError> {
         match &mut self.notices {
@@ -241,7 +242,7 @@ impl Intake {
         }
     }
 
-    /// Sleeps until something may be here, or for so long.
+    /// Sleeps until a message may have come, or until the timeout.
     pub fn wait(&mut self, timeout: Duration) {
         let mut left = timeout;
         while !self.signal.wait(left.min(CARE_EVERY)) {
@@ -253,41 +254,41 @@ impl Intake {
         }
     }
 
-    /// Remembers that a message is handed over.
+    /// Records that a message is handed over.
     pub fn hold(&mut self, tag: u64) {
         self.held.push(tag);
     }
 
-    /// How many messages are handed over and not acknowledged.
+    /// Returns the number of messages that are handed over and not acknowledged.
     pub fn held(&self) -> usize {
         self.held.len()
     }
 
-    /// Whether this one is.
+    /// Returns true if this message is handed over and not acknowledged.
     pub fn holds(&self, tag: u64) -> bool {
         self.held.binary_search(&tag).is_ok()
     }
 
-    /// Gives one of them back: it comes again, also if the connection is lost before the broker hears of it.
+    /// Gives a message back. It is redelivered, also if the connection is lost before the broker reads this.
     pub fn give_back(&mut self, tag: u64) -> Result<(), ServerError> {
         self.held.retain(|&held| held != tag);
         let options = BasicNackOptions { multiple: false, requeue: true };
         self.link.answer(self.channel.basic_nack(tag, options))
     }
 
-    /// Acknowledges all that is handed over; returns when the broker has read it.
+    /// Acknowledges all messages handed over; returns when the broker has read it.
     pub fn acknowledge(&mut self) -> Result<(), ServerError> {
         let Some(&tag) = self.held.last() else { return Ok(()) };
-        // What was sent ahead has higher tags.
+        // Messages that were sent ahead have higher tags.
         let acknowledging = self.channel.basic_ack(tag, BasicAckOptions { multiple: true });
-        // The broker answers no acknowledgement. It does answer this, which changes nothing, and in its turn.
+        // The broker answers no acknowledgement. It does answer this no-op, in order.
         let asking = self.channel.channel_flow(ChannelFlowOptions { active: true });
         self.link.answer(try_join(acknowledging, asking))?;
         self.held.clear();
         Ok(())
     }
 
-    /// Tells the broker now and then that all that is handed over is here, so that it sends more. Nobody waits for it.
+    /// Acknowledges all messages handed over, now and then and without waiting, so that the broker sends more.
     #[inline]
     pub fn tell(&mut self) {
         if self.held.len() * ONE_IN >= usize::from(self.ahead.now()) {
@@ -295,7 +296,7 @@ impl Intake {
         }
     }
 
-    /// Removes a message that is none of ours.
+    /// Removes a foreign message.
     pub fn reject(&mut self, tag: u64) -> Result<(), ServerError> {
         self.link.answer(self.channel.basic_reject(tag, BasicRejectOptions { requeue: false }))
     }
@@ -303,13 +304,13 @@ impl Intake {
     fn tell_now(&mut self) {
         let Some(&tag) = self.held.last() else { return };
         self.held.clear();
-        // The first look at it leaves it to the library, which writes it whether or not anybody looks again.
+        // The first poll passes it to the library, which writes it without further polls.
         let _begun = self.channel.basic_ack(tag, BasicAckOptions { multiple: true }).now_or_never();
     }
 
-    /// Once a second, for a topic's subscriber: asks whether the topic is still the same, and binds its queue again,
-    /// which changes nothing as long as the topic is there. If somebody has removed it, this fails; where it cannot be
-    /// told from another one, this mends what somebody else made anew.
+    /// Checks a topic's subscription once a second: whether the topic is still the same, then binds the queue again, a
+    /// no-op while the topic exists. Fails if the topic was removed; where incarnations cannot be told apart, repairs
+    /// the binding to a topic that was made anew.
     #[cold]
     fn look_after(&mut self) {
         self.looks = 0;
@@ -319,10 +320,10 @@ impl Intake {
         }
         if self.check.is_none() {
             self.check = Some(care.bind(&self.link));
-            // The next look begins it.
+            // The next poll begins the check.
             self.signal.raise();
         }
-        // The broker gives up who holds a message for too long.
+        // The broker closes the connection of a consumer that holds a message for too long.
         self.tell_now();
     }
 }
@@ -335,7 +336,7 @@ impl Care {
         Ok(care)
     }
 
-    /// Whether it is time; then it is not for another second.
+    /// Returns true if a check is due; the next one is due a second later.
     fn is_due(&mut self) -> bool {
         let now = self.clock.ticks();
         let is_due = now >= self.due;
@@ -345,13 +346,14 @@ impl Care {
         is_due
     }
 
-    /// On a channel of its own: a refusal ends it, and the library remembers each binding of a channel as long as that.
+    /// Checks the topic and binds the queue, on a channel of its own: a refusal ends the channel, and the library
+    /// remembers a channel's bindings for as long as it lives.
     fn bind(&self, link: &Link) -> Check {
         let (opening, queue, exchange) = (link.channel_later(), self.queue.clone(), self.exchange.clone());
         let incarnation = self.incarnation.clone();
         Box::pin(async move {
             let channel = opening.await?;
-            // First, so that nothing comes from another topic before it is told.
+            // The check comes first, so that no message of another topic arrives before the loss is reported.
             if let Some(incarnation) = incarnation {
                 let (kind, none) = (ExchangeKind::Fanout, FieldTable::default());
                 let options = ExchangeDeclareOptions { passive: true, ..ExchangeDeclareOptions::default() };
@@ -364,7 +366,7 @@ impl Care {
     }
 }
 
-/// Goes on with a check that has begun. An error means that what was received from is not there, or another one.
+/// Polls a check in progress. An error means that the topic or queue is gone, or is another one.
 fn check_on(check: &mut Option<Check>, context: &mut Context<'_>) -> Result<(), ServerError> {
     let Some(begun) = check else { return Ok(()) };
     let Poll::Ready(checked) = begun.poll_unpin(context) else { return Ok(()) };
@@ -372,7 +374,7 @@ fn check_on(check: &mut Option<Check>, context: &mut Context<'_>) -> Result<(), 
     checked
 }
 
-/// Goes on with a change that has begun. Gives the new consumer once, when the old one has given all.
+/// Polls a change in progress. Returns the new consumer once, when the old one is drained.
 fn change_on(changing: &mut Option<Changing>, context: &mut Context<'_>) -> Result<Option<Consumer>, ServerError> {
     let Some(Changing { begun, made, is_drained }) = changing else { return Ok(None) };
     if made.is_none()
@@ -387,7 +389,7 @@ fn change_on(changing: &mut Option<Changing>, context: &mut Context<'_>) -> Resu
     Ok(consumer)
 }
 
-/// A queue for this connection alone, with these arguments, bound to the exchange; gives its name.
+/// Declares a queue for this connection alone, with these arguments, and binds it to the exchange; returns its name.
 fn subscribe(
     link: &Link,
     channel: &Channel,
@@ -395,7 +397,7 @@ fn subscribe(
     mut arguments: FieldTable,
 ) -> Result<ShortString, ServerError> {
     let unnamed = ShortString::default();
-    // It is not deleted with its consumer, as another one may follow.
+    // Not deleted with its consumer, because another consumer may follow.
     let own = QueueDeclareOptions { exclusive: true, ..QueueDeclareOptions::default() };
     arguments.insert("x-max-length-bytes".into(), AMQPValue::LongLongInt(MAX_BEHIND_BYTES as i64));
     let queue = link.answer(channel.queue_declare(unnamed.clone(), own, arguments))?;
@@ -405,7 +407,7 @@ fn subscribe(
     Ok(name)
 }
 
-/// A consumer that is sent so many messages ahead.
+/// Starts a consumer with this number of messages sent ahead.
 async fn consume(channel: Channel, queue: ShortString, ahead: u16) -> lapin::Result<Consumer> {
     channel.basic_qos(ahead, BasicQosOptions::default()).await?;
     let (tag, options) = (ShortString::default(), BasicConsumeOptions::default());

@@ -1,91 +1,94 @@
-//! The bus over RabbitMQ: `amqp://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/VHOST][?OPTIONS]`; `guest:guest`, port
-//! 5672 and the virtual host `/` if not given. A `/` in the name of a virtual host is written `%2F`. Of several
-//! servers, which are one cluster, the first that answers is taken, also after a loss.
+//! Bus adapter for RabbitMQ: `amqp://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/VHOST][?OPTIONS]`; the defaults are
+//! `guest:guest`, port 5672 and the virtual host `/`. A `/` in the name of a virtual host is written `%2F`. Several
+//! servers are the nodes of one cluster, and each connection uses the first that answers, also after a loss.
 //!
-//! * **TLS**: `amqps://`, port 5671, or `amqp://…?tls`; never a wish, always a must. `&ca=FILE` names the only
-//!   authority that is trusted, else it is those of this host; `&cert=FILE&key=FILE` are our own certificate and its
-//!   key. With these and no user in the URL, the certificate is the login (SASL `EXTERNAL`, which the broker needs the
-//!   plugin `rabbitmq_auth_mechanism_ssl` for).
+//! * **TLS**: `amqps://`, port 5671, or `amqp://…?tls`; always required then, never optional. `&ca=FILE` names the only
+//!   authority that is trusted, else those of this host are; `&cert=FILE&key=FILE` are our own certificate and its key.
+//!   With these and no user in the URL, the certificate is the login (SASL `EXTERNAL`, for which the broker needs the
+//!   plugin `rabbitmq_auth_mechanism_ssl`).
 //! * **Durable**: `?durable` makes exchanges and queues that survive the broker, and messages persistent: queues are
-//!   quorum queues, on as many nodes as `&replicas=N` says. Who shares a topic or a queue must agree on it.
+//!   quorum queues, on as many nodes as `&replicas=N` says. All users of a topic or a queue must agree on it.
 //!
-//! A **topic** is a fanout exchange of the same name, not deleted with its last subscriber: whoever comes first makes
-//! it. A subscriber has a queue of its own there, which ends with its connection. RabbitMQ keeps nothing for who is
-//! not subscribed, and nobody counts; so there is neither history nor a sequence number, and only the policy
-//! `overwrite`.
+//! A **topic** is a fanout exchange of the same name, made by the first publisher or subscriber, and not deleted with
+//! its last subscriber. A subscriber has a queue of its own there, which ends with its connection. RabbitMQ stores
+//! nothing for later subscribers, and numbers no messages; so there is neither history nor a sequence number, and only
+//! the policy `overwrite`.
 //!
 //! * Publishing waits for the broker's confirmation; a batch is sent in windows of 1024 messages or 4 MiB, and ends
-//!   with the first window that fails. A topic that nobody is subscribed to confirms, too.
-//! * A subscriber is sent up to [`MAX_AHEAD`] messages ahead, and [`MAX_AHEAD_BYTES`], by the lengths that it has seen:
-//!   it begins with few, and what it holds goes beyond that only where long messages follow upon many short ones, until
-//!   it looks at the first of them. For one that is further behind the broker keeps
-//!   [`MAX_BEHIND_BYTES`] and drops the oldest. It is given notice by a second queue of its own, to which the broker
-//!   sends what it drops, and which holds one message. Where all that came is of one publisher, and what follows is
-//!   his, too, [`Gap::Missed`](tickpath_bus_api::Gap) says how many, by his numbers; else they are told as
-//!   `Reconnected` before what follows, for nobody can count them: each loss, some twice, and no more often than once a
-//!   round trip to the broker. (Of somebody else who came and ended within what was dropped between the messages of that
-//!   one publisher, nobody is told.)
-//! * When its connection is lost, a thread makes it again, and [`Gap::Reconnected`](tickpath_bus_api::Gap) says so. As long
-//!   as none holds for 5 s, that is after a pause that grows to a second; so it is for pullers.
-//! * Once a second a subscriber asks whether the topic is still the same, and binds its queue to it again. If somebody
-//!   removes the topic, it so hears again within about a second of looking, and is told as `Reconnected`, also if a
-//!   publisher had made the topic anew before: subscribers bind the topic to two exchanges, named `~` and `~~` and
-//!   sixteen digits, which are deleted with the topic. Where a user has no right to make and bind these, or the virtual
-//!   host has a name that is longer than 32 bytes, a topic that was made anew is told by the publishers' numbers alone.
+//!   with the first window that fails. A topic without subscribers confirms, too.
+//! * A subscriber is sent up to [`MAX_AHEAD`] messages and [`MAX_AHEAD_BYTES`] ahead, estimated from the lengths that
+//!   it has seen: it begins with few messages, and exceeds the bytes only where long messages follow many short ones,
+//!   until it polls the first of them. For a subscriber that is further behind the broker keeps [`MAX_BEHIND_BYTES`]
+//!   and drops the oldest messages. A second queue of the subscriber, which holds one message, receives what the broker
+//!   drops, as a notice. If all that came and what follows is from one publisher,
+//!   [`Gap::Missed`](tickpath_bus_api::Gap) counts the loss by its sequence numbers. Else the loss cannot be counted,
+//!   and is reported as `Reconnected` before what follows: each loss, some twice, and at most once per round trip to
+//!   the broker. (Another publisher that came and ended within what was dropped between the messages of that publisher
+//!   is not reported.)
+//! * A lost connection is made again by a thread, and reported as [`Gap::Reconnected`](tickpath_bus_api::Gap). As long
+//!   as no connection holds for 5 s, the pause before a reconnect grows to a second; the same holds for pullers.
+//! * Once a second a subscriber checks whether the topic is still the same, and binds its queue to it again. If the
+//!   topic is removed, the subscriber receives again within about a second of polling, and reports `Reconnected`, also
+//!   if a publisher had already made the topic anew: subscribers bind the topic to two exchanges, named `~` and `~~`
+//!   and sixteen digits, which are deleted with the topic. Where a user has no right to make and bind these, or the
+//!   virtual host has a name longer than 32 bytes, only the publishers' sequence numbers show that a topic was made
+//!   anew.
 //!
-//! A **queue** is a queue of the same name, not exclusive; without `?durable`, at least once holds against the death of
-//! pullers, not against that of the broker.
+//! A **queue** is a queue of the same name, not exclusive; without `?durable`, at least once covers the death of
+//! pullers, not that of the broker.
 //!
-//! * The broker sends a puller up to [`MAX_UNACKNOWLEDGED`] messages ahead, or [`MAX_AHEAD_BYTES`], likewise by the
-//!   lengths that it has seen, and no more until it acknowledges. So no puller takes everything; but what one was sent
-//!   ahead no other one gets before it ends, does not count as waiting, and is then marked as redelivered, also if it
-//!   was never handed over.
-//! * One message that was handed over can be given back. Durable queues count deliveries, those too that were sent
-//!   ahead to a puller which ended before it handed them over. What they delivered so often as
-//!   [`most_deliveries`](QueueConfig::most_deliveries) says goes to the queue of dead letters, which holds it before it
-//!   is gone from here; should the broker fall meanwhile, it may be there twice, under one origin. So that no message
-//!   goes there unseen, a puller of a queue with that number is sent one message at a time: it must acknowledge it, or
-//!   give it back, before it gets the next one, and pulls slower than others do; the one that was sent to a puller
-//!   which ends before it pulls is counted all the same. Of a queue without that number no message is ever given up: a
-//!   RabbitMQ from 4 on would do it after 20 deliveries, and is told not to. So who shares a queue must agree on the
-//!   number, too, and a durable queue made before an update to 4 is refused: pull it empty, and remove it.
-//! * Acknowledging waits until the broker has read it, and has passed it on to the queue. A durable queue writes it
-//!   down a moment later: if the broker falls between the two, such messages come again, marked, and nobody is told.
-//!   At most once, a message is acknowledged before it is handed over.
-//! * When the connection of a puller is lost, all that it has not acknowledged comes again, marked; its next
-//!   acknowledgement says how many, or of how many nobody knows, because the connection was lost before the broker had
-//!   answered to it. What lies here of a connection that is lost is not handed over. The broker does the same to one
-//!   that holds messages for longer than its `consumer_timeout`, half an hour.
-//! * A queue that is not there any more when the connection is made again, because the broker was started anew or
-//!   somebody removed it, is told as [`Gone`](tickpath_bus_api::ReceiveError::Gone), also if a pusher has made it anew
-//!   before: pullers bind the queue to an exchange named `~` and sixteen digits, which is deleted with the queue, and ask
-//!   for it, too, when they have changed how many messages they are sent ahead, for which they leave the queue. A
-//!   user who has no right to make that is told only if nobody has made the queue anew; the same holds in a virtual
+//! * The broker sends a puller up to [`MAX_UNACKNOWLEDGED`] messages ahead, or [`MAX_AHEAD_BYTES`], estimated likewise,
+//!   and no more until it acknowledges. So no puller takes everything. But messages sent ahead go to no other puller
+//!   before this one ends, do not count as waiting, and are then marked as redelivered, also if they were never handed
+//!   over.
+//! * A single message that was handed over can be given back. Durable queues count deliveries, including messages sent
+//!   ahead to a puller that ended before it handed them over. After [`most_deliveries`](QueueConfig::most_deliveries) a
+//!   message goes to the dead-letter queue, which stores it before it is removed here; if the broker crashes meanwhile,
+//!   the message may be there twice, under one origin. So that no message goes there unseen, a puller of such a queue
+//!   is sent one message at a time: it must acknowledge the message, or give it back, before it gets the next, and
+//!   pulls slower than other pullers; a message sent to a puller that ends before it pulls is counted all the same. A
+//!   queue without that number never gives a message up: a RabbitMQ from 4 on would do so after 20 deliveries, and is
+//!   configured not to. So all users of a queue must agree on the number, too, and a durable queue made before an
+//!   update to 4 is refused: pull it empty, and remove it.
+//! * Acknowledging waits until the broker has read the acknowledgement and passed it on to the queue. A durable queue
+//!   writes it to disk a moment later: if the broker crashes between the two, such messages are redelivered, marked,
+//!   and without a report. With at most once, a message is acknowledged before it is handed over.
+//! * When a puller's connection is lost, all that it has not acknowledged is redelivered, marked. Its next
+//!   acknowledgement reports how many messages that concerns, or how many are in doubt because the connection was lost
+//!   before the broker had answered. Unread messages of a lost connection are not handed over. The broker closes the
+//!   connection of a puller that holds messages for longer than its `consumer_timeout`, half an hour, with the same
+//!   effect.
+//! * A queue that no longer exists when the connection is made again, because the broker restarted or the queue was
+//!   removed, is reported as [`Gone`](tickpath_bus_api::ReceiveError::Gone), also if a pusher has already made it anew:
+//!   pullers bind the queue to an exchange named `~` and sixteen digits, which is deleted with the queue, and check it,
+//!   too, after they have changed how many messages they are sent ahead, for which they leave the queue. A user who has
+//!   no right to make that exchange gets the report only if the queue was not made anew; the same holds in a virtual
 //!   host whose name is longer than 32 bytes.
-//! * At most once, messages may be gone whose puller loses its connection just when it takes them out of the queue. It
-//!   is told how many, as `Gone`, too.
+//! * With at most once, messages may be gone whose puller loses its connection just when it takes them out of the
+//!   queue; their number is reported as `Gone`, too.
 //!
-//! For both: what was sent and not confirmed, because the connection was lost or nothing came for 5 s, is
-//! [`Unknown`](tickpath_bus_api::PublishError::Unknown), and never sent again by itself. What surely did not leave is,
-//! once a call, on a new connection; so is a message whose topic was removed. Sending again waits for what may still
-//! be confirmed, then sends under the same numbers: a subscriber gets it once, a queue may have it twice. While the
-//! broker is short of memory or disk it takes nothing: the first message is unknown, and stays on its way until that
-//! is over; behind it, publishing is [`Unavailable`](tickpath_bus_api::PublishError::Unavailable), after up to 5 s.
+//! For both: a message that was sent and not confirmed, because the connection was lost or no answer came for 5 s, is
+//! [`Unknown`](tickpath_bus_api::PublishError::Unknown), and never sent again automatically. A message that surely did
+//! not leave is sent again, once per call, on a new connection; so is a message whose topic was removed. `resend` waits
+//! for late confirmations, then sends under the same sequence numbers: a subscriber gets the message once, a queue may
+//! have it twice. While the broker is short of memory or disk it reads no messages: the first message is in doubt, and
+//! stays in flight until that is over; behind it, publishing is
+//! [`Unavailable`](tickpath_bus_api::PublishError::Unavailable), after up to 5 s.
 //!
-//! What others send, without our header, comes to a subscriber as an event of its own; a puller takes it as it was
-//! opened to, or skips it and takes it away. The broker reserves names with `amq.` in front; these go there with a `~`
-//! before them, which no name of ours can have.
+//! A message of another program, without our header, reaches a subscriber as an event of its own; a puller hands it
+//! over if it was opened to do so, else skips and removes it. The broker reserves names with `amq.` in front; these get
+//! a `~` before them on the broker, which no name of ours can have.
 //!
 //! # Threads
 //!
-//! Each publisher, subscriber, pusher and puller has a connection of its own, and that two threads: `lapin-io-loop`,
-//! the library's, which writes, reads and parses, and `amqp`, which waits for the socket. The caller runs the library's
-//! futures by itself, so that no task and no channel of ours lies in between. (Once a process the library starts one
+//! Each publisher, subscriber, pusher and puller has a connection of its own, with two threads: `lapin-io-loop`, the
+//! library's, which writes, reads and parses, and `amqp`, which waits for the socket. The caller polls the library's
+//! futures itself, so that no task and no channel of ours lies in between. (Once per process the library starts one
 //! more thread, which sleeps.)
 //!
 //! ```text
 //!   publish   caller ──> io loop ──> socket ─broker─> socket ──> amqp ──> io loop ──> caller
-//!   poll                             socket ──> amqp ──> io loop ──> caller, by a flag that is looked at or slept on
+//!   poll                             socket ──> amqp ──> io loop ──> caller, by a flag that is polled or slept on
 //! ```
 
 mod about;
@@ -129,7 +132,7 @@ pub use crate::ahead::MAX_AHEAD_BYTES;
 pub use crate::intake::{MAX_AHEAD, MAX_BEHIND_BYTES, MAX_UNACKNOWLEDGED};
 pub use crate::outlet::MAX_PAYLOAD_BYTES;
 
-/// What this transport is.
+/// The registration of this transport: its name, URL schemes and port.
 pub const TRANSPORT: Transport = Transport {
     name: "RabbitMQ",
     schemes: &["amqp", "amqps"],
@@ -140,11 +143,11 @@ pub const TRANSPORT: Transport = Transport {
     advise: advice::advise,
 };
 
-/// Topics and queues on one RabbitMQ server.
+/// Bus connection to one RabbitMQ broker.
 #[derive(Debug, Clone)]
 pub struct AmqpBus {
     server: Arc<Server>,
-    /// For questions and removals; none after an error.
+    /// The connection for requests and removals; none after an error.
     control: Arc<Mutex<Option<Link>>>,
 }
 
@@ -164,19 +167,19 @@ impl AmqpBus {
         Place::queue(name, self.server.durability(), None)
     }
 
-    /// Refuses what cannot be opened as a queue.
+    /// Refuses a queue name or configuration that cannot be opened.
     fn check_queue(&self, queue: &str, config: &QueueConfig) -> Result<(), ConnectError> {
         self.queue_capabilities().check(TRANSPORT.name, config)?;
         wire::check_name("queue", queue)?;
         match config.most_deliveries {
-            // Somebody is to pull from there.
+            // The dead-letter queue must have a valid name, too, so that it can be pulled from.
             Some(_) => wire::check_name("queue", &dead_letter_queue(queue)),
             None => Ok(()),
         }
     }
 
-    /// Asks on the connection for that, and what fails there once more on a new one: it may have been lost, or have
-    /// used up its channels.
+    /// Runs a request on the control connection, and repeats it once on a new connection if it fails: the old one may
+    /// have been lost, or have used up its channels.
     fn ask<T>(&self, question: impl Fn(&Link) -> Result<T, ServerError>) -> Result<T, ConnectError> {
         let mut control = self.control.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(answer) = control.as_ref().and_then(|link| question(link).ok()) {

@@ -15,20 +15,20 @@ use crate::error::ServerError;
 use crate::server::{Host, Server};
 use crate::signal::complete;
 
-/// How long a server may take to accept, and to answer.
+/// Max time for a server to accept a connection, and to answer.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long it may take to say goodbye; then it is left without.
+/// Max time for the broker to confirm the close of a connection, which is then dropped without it.
 const GOODBYE: Duration = Duration::from_secs(1);
 
-/// How the broker lists our connections.
+/// The name of our connections in the broker's list.
 const CLIENT_NAME: &str = "tickpath";
 
-/// A connection, logged in. Its threads end with it.
+/// A connection that is logged in. Its threads end with it.
 #[derive(Debug)]
 pub(crate) struct Link {
     connection: Arc<Connection>,
-    /// Last, so that it still runs while the connection is dropped.
+    /// The last field, so that it still runs while the connection is dropped.
     _driver: Driver,
 }
 
@@ -71,28 +71,28 @@ impl Link {
         Ok(Self { connection: Arc::new(connection), _driver: driver })
     }
 
-    /// Opens a channel. A refusal ends the channel on which it was asked for, and no other.
+    /// Opens a channel. A refusal ends the channel of its request, and no other.
     pub fn channel(&self) -> Result<Channel, ServerError> {
         self.answer(self.connection.create_channel())
     }
 
-    /// The same, for who asks without waiting. It must be dropped before this is.
+    /// Opens a channel without waiting. The future must be dropped before this link.
     pub fn channel_later(&self) -> impl Future<Output = lapin::Result<Channel>> + Send + use<> {
         let connection = self.connection.clone();
         async move { connection.create_channel().await }
     }
 
-    /// Whether the connection stands, as far as is known.
+    /// Returns true if the connection is up, as far as is known.
     pub fn is_up(&self) -> bool {
         self.connection.status().connected()
     }
 
-    /// Whether the broker has said that it takes no messages now.
+    /// Returns true if the broker has reported that it takes no messages now.
     pub fn is_blocked(&self) -> bool {
         self.connection.status().blocked()
     }
 
-    /// Asks, and waits for the answer.
+    /// Waits for the answer to a request.
     pub fn answer<T>(&self, asked: impl Future<Output = lapin::Result<T>>) -> Result<T, ServerError> {
         match complete(asked, TIMEOUT) {
             Some(answer) => answer.map_err(ServerError::from),
@@ -104,8 +104,8 @@ impl Link {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        // When it answers, what hung on the connection is removed, and what was not acknowledged is in its queue again.
-        // Else it finds the socket closed, and does the same then.
+        // With its answer the broker has removed what belonged to the connection, and requeued what was not
+        // acknowledged. Without it, the broker does the same when it finds the socket closed.
         let _answered = complete(self.connection.close(REPLY_SUCCESS, "OK".into()), GOODBYE);
     }
 }
@@ -114,7 +114,7 @@ impl Drop for Link {
 #[derive(Debug)]
 struct Driver {
     handle: Handle,
-    /// Dropping it ends the thread.
+    /// The thread's stop signal, sent by dropping it.
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -138,7 +138,7 @@ impl Drop for Driver {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // It panicked if this fails, and has ended all the same.
+            // An error means that the thread panicked, and so has ended.
             let _ended = thread.join();
         }
     }

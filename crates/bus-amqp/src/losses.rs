@@ -1,52 +1,52 @@
-//! When a loss of which the broker has given notice is told as one that nobody can count, and when the publisher's
-//! numbers tell it exactly.
+//! Losses of which the broker has given notice: reported as uncountable, unless the publisher's sequence numbers count
+//! them.
 //!
 //! ```text
-//!   all that came, what was dropped and what follows is of one publisher     his numbers: Missed(n)
-//!   anything else: others publish too, he has ended, there are no numbers    Reconnected, before what follows
+//!   all that came, what was dropped and what follows is of one publisher     its numbers: Missed(n)
+//!   anything else: several publishers, one that has ended, or no numbers     Reconnected, before what follows
 //! ```
-//! The broker counts what it sends, notices and messages alike. So each loss has its place among the messages that are
-//! here and not yet handed over, and those with no message between them have the same:
+//! The broker numbers what it sends, notices and messages alike. So each loss has its place among the messages that are
+//! here and not yet handed over, and losses with no message between them have the same place:
 //!
 //! ```text
 //!   tags   11 message   12 notice   13 notice   14 message   15 message   16 notice   17 message
-//!   told       11              Reconnected          14           15      Reconnected      17
+//!   reported   11              Reconnected          14           15      Reconnected      17
 //! ```
 
 use std::collections::VecDeque;
 
 use tickpath_bus_api::Origin;
 
-/// What a subscriber knows of what was dropped.
+/// A subscriber's record of dropped messages.
 #[derive(Debug, Default)]
 pub(crate) struct Losses {
-    /// Of whom all messages are that came.
+    /// The publisher of all messages that came.
     came: Whose,
-    /// What is not told yet, by its place: no more than there are messages here, and one.
+    /// The losses not reported yet, by place: one more than there are messages here, at most.
     dropped: VecDeque<Dropped>,
 }
 
-/// Of whom messages are.
+/// The publisher of a set of messages.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Whose {
-    /// There are none.
+    /// An empty set.
     #[default]
     Nobody,
-    /// All of one publisher, and this is his next number.
+    /// A single publisher, with its next sequence number.
     One { publisher: u64, next: u64 },
-    /// Of several, or without numbers.
+    /// Several publishers, or messages without numbers.
     Several,
 }
 
-/// What was dropped at one place.
+/// The messages dropped at one place.
 #[derive(Debug)]
 struct Dropped {
-    /// The tag of its first notice: what has a higher one was sent later.
+    /// The tag of the first notice: items with a higher tag were sent later.
     first: u64,
-    /// That of its last notice.
+    /// The tag of the last notice.
     last: u64,
     whose: Whose,
-    /// It may be that nothing follows.
+    /// True if perhaps no message follows.
     is_last: bool,
 }
 
@@ -63,12 +63,13 @@ impl Whose {
         }
     }
 
-    /// Whether this is one of his who published all of them, and his numbers have passed it.
+    /// Returns true if all messages are from this origin's publisher, and its sequence numbers have passed this one.
     fn has_passed(self, origin: Origin) -> bool {
         matches!(self, Self::One { publisher, next } if publisher == origin.publisher && origin.number < next)
     }
 
-    /// Whether what came, what was lost and what follows is all of one publisher, whose numbers then tell the loss.
+    /// Returns true if the messages that came, were lost and follow are all from one publisher, whose sequence numbers
+    /// then count the loss.
     fn tells(self, lost: Self, now: Option<Origin>) -> bool {
         let (Self::One { publisher: came, .. }, Self::One { publisher: lost, .. }, Some(now)) = (self, lost, now)
         else {
@@ -79,15 +80,15 @@ impl Whose {
 }
 
 impl Losses {
-    /// A message has come, and was handed over.
+    /// Records a message that was handed over.
     #[inline]
     pub fn came(&mut self, origin: Option<Origin>) {
         self.came = self.came.and(origin);
     }
 
-    /// The broker has given notice of this one, by a message of this tag. To be told in the order of the tags.
+    /// Records a notice of a dropped message; `tag` is the notice's own. To be called in the order of the tags.
     pub fn dropped(&mut self, tag: u64, origin: Option<Origin>, is_last: bool) {
-        // A second copy, or told by the numbers already.
+        // A duplicate, or a loss that sequence numbers have already shown.
         let is_known = origin.is_some_and(|origin| self.came.has_passed(origin));
         match self.dropped.back_mut() {
             Some(here) if here.last + 1 == tag => {
@@ -102,7 +103,8 @@ impl Losses {
         }
     }
 
-    /// True once if a loss is to be told before the message of this tag, and its publisher's number does not tell it.
+    /// Returns true once if a loss is to be reported before the message of this tag, whose sequence number does not
+    /// show it.
     #[inline]
     pub fn are_before(&mut self, tag: u64, origin: Option<Origin>) -> bool {
         if self.dropped.is_empty() || origin.is_some_and(|origin| self.came.has_passed(origin)) {
@@ -115,7 +117,8 @@ impl Losses {
         are_untold
     }
 
-    /// True once if there was a loss behind which nothing need follow; where all that was sent before is handed over.
+    /// Returns true once if there was a loss that perhaps no message follows; to be called when all earlier messages
+    /// are handed over.
     pub fn are_last(&mut self) -> bool {
         let are_last = self.dropped.iter().any(|dropped| dropped.is_last);
         if are_last {
@@ -124,7 +127,7 @@ impl Losses {
         are_last
     }
 
-    /// The connection was lost: whatever was dropped is part of that.
+    /// Clears all losses, because the lost connection is reported and covers them.
     pub fn told(&mut self) {
         self.dropped.clear();
     }
@@ -138,8 +141,8 @@ mod tests {
         Some(Origin { clock: 1, publisher, number })
     }
 
-    /// After these came, with these dropped by notices of the tags 10, 11 and so on, whether a loss is told before this
-    /// one.
+    /// Returns whether a loss is reported before `next`, after `came`, with `dropped` by notices of the tags 10, 11 and
+    /// so on.
     fn is_told(came: &[Option<Origin>], dropped: &[Option<Origin>], next: Option<Origin>) -> bool {
         let mut losses = Losses::default();
         came.iter().for_each(|&origin| losses.came(origin));
@@ -154,7 +157,7 @@ mod tests {
     fn each_loss_is_told_where_it_was_and_notices_with_nothing_between_them_are_one() {
         let mut losses = Losses::default();
         losses.came(None);
-        // None of what was sent between them was looked at before.
+        // None of the messages between them was polled before.
         [12, 13, 16].iter().for_each(|&tag| losses.dropped(tag, None, false));
         assert_eq!(losses.dropped.len(), 2);
         let told: Vec<u64> = [11, 14, 15, 17, 18].into_iter().filter(|&tag| losses.are_before(tag, None)).collect();

@@ -1,24 +1,24 @@
-//! What the broker says when it drops messages from a subscriber's own queue, of which it would else say nothing.
+//! Notices of the messages that the broker drops from a subscriber's own queue, which it would else not report.
 //!
 //! ```text
 //!   exchange 'ticks' ──> the subscriber's queue ─────────────────> subscriber      up to so many bytes
 //!                             └ dropped ──> the queue of notices ─> subscriber     one waits, and one is sent
 //! ```
-//! Both come on one channel, which numbers what it sends: what has a higher tag than a notice was sent after it.
+//! Both come on one channel, which numbers what it sends: an item with a higher tag than a notice was sent after it.
 //!
-//! * **No loss is without a notice.** One at most is sent and not acknowledged, one at most waits, and that one gives way
-//!   to a newer one alone (`drop-head`). So behind whatever is dropped a notice is sent: at once, or as soon as the one
-//!   before it is acknowledged. Nothing else takes a notice away. Emptying their queue when one has come, to have one for
-//!   each loss, would take away that of another loss, behind what was sent meanwhile.
-//! * **It comes before what follows the loss.** Messages are dropped while the subscriber may be sent no more; what
-//!   follows is sent when it acknowledges some. It acknowledges a notice before any message that it takes from then on,
-//!   so that the next one is on its way first. But the two queues are two processes of the broker: where both send in
-//!   the same instant, a notice can come behind a few of the messages. The loss is then told late, or once more.
-//! * **There are few.** One comes a round trip, however many messages are dropped, and those with no message between
-//!   them are one loss (see `losses`). A loss of many messages has two, its first and its last one; it is told twice
-//!   where a message slips in between.
-//! * **The newest one waits**, and not the oldest, as with `reject-publish`: what the publisher's numbers tell of the
-//!   newest they tell of those before it, too, but not the other way round.
+//! * **No loss is without a notice.** At most one notice is unacknowledged and one waits, which only a newer notice
+//!   replaces (`drop-head`). So behind every dropped message a notice is sent: at once, or when the one before it is
+//!   acknowledged. Nothing else removes a notice: emptying their queue when a notice has come, to have one notice per
+//!   loss, would remove that of another loss, behind messages sent meanwhile.
+//! * **It comes before what follows the loss.** Messages are dropped while the subscriber has no credit; what follows
+//!   is sent when it acknowledges some. It acknowledges a notice before any message that it takes afterwards, so that
+//!   the next notice is sent first. But the two queues are two processes of the broker: where both send in the same
+//!   instant, a notice can come behind a few of the messages, and the loss is reported late, or once more.
+//! * **There are few.** One notice comes per round trip, however many messages are dropped, and notices with no message
+//!   between them are one loss (see `losses`). A loss of many messages has two notices, for its first and its last
+//!   message; it is reported twice where a message slips in between.
+//! * **The newest notice waits**, not the oldest, as with `reject-publish`: where the publisher's sequence numbers show
+//!   the newest loss, they show those before it, too, but not the other way round.
 
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
@@ -33,7 +33,7 @@ use crate::error::ServerError;
 use crate::link::Link;
 use crate::signal::Signal;
 
-/// The queue of notices, and what comes from there.
+/// The queue of notices, and its consumer.
 pub(crate) struct Notices {
     queue: ShortString,
     consumer: Consumer,
@@ -41,7 +41,7 @@ pub(crate) struct Notices {
     waker: Waker,
 }
 
-/// Raised when a notice has come, with the flag by which the subscriber is woken.
+/// The waker of the notices: raises a flag of its own, and the one that wakes the subscriber.
 struct Bell {
     own: Signal,
     woken: Arc<Signal>,
@@ -59,7 +59,7 @@ impl Wake for Bell {
 }
 
 impl Notices {
-    /// Makes a queue for them, for this connection alone.
+    /// Makes a queue of notices, for this connection alone.
     pub fn open(link: &Link, channel: &Channel, woken: Arc<Signal>) -> Result<Self, ServerError> {
         let own = QueueDeclareOptions { exclusive: true, ..QueueDeclareOptions::default() };
         let mut arguments = FieldTable::default();
@@ -74,9 +74,9 @@ impl Notices {
         Ok(Self { queue, consumer, bell, waker })
     }
 
-    /// With these arguments a queue sends there what it drops. Of all reasons that a broker has to drop a message, two
-    /// can be those of a subscriber's queue, and both are losses: it holds too much, or the message was to come soon or
-    /// never.
+    /// Returns the arguments by which a queue sends here what it drops. Only two of a broker's reasons to drop a
+    /// message apply to a subscriber's queue, and both are losses: the queue holds too much, or the message has
+    /// expired.
     pub fn arguments(&self) -> FieldTable {
         let mut arguments = FieldTable::default();
         for (argument, value) in [("x-dead-letter-exchange", ""), ("x-dead-letter-routing-key", self.queue.as_str())] {
@@ -85,9 +85,9 @@ impl Notices {
         arguments
     }
 
-    /// The next notice, which is one of the messages that were dropped; acknowledges it. To be asked until there is none,
-    /// after each message that is taken, and before that is acknowledged: that does away with all that was sent before
-    /// it, and would let come what follows a loss before its notice.
+    /// Acknowledges and returns the next notice, which is one of the dropped messages. To be called until there is
+    /// none, after each message taken and before that message is acknowledged: its acknowledgement covers all that was
+    /// sent before it, and would let what follows a loss come before the notice.
     #[inline]
     pub fn take(&mut self, channel: &Channel) -> Result<Option<Delivery>, ServerError> {
         if !self.bell.own.lower() {
@@ -97,8 +97,7 @@ impl Notices {
             Poll::Pending => Ok(None),
             Poll::Ready(Some(Ok(notice))) => {
                 self.bell.own.restore();
-                // Nobody waits for it: the first look leaves it to the library, which writes it whether or not anybody
-                // looks again.
+                // Does not wait: the first poll passes it to the library, which writes it without further polls.
                 let _begun = channel.basic_ack(notice.delivery_tag, BasicAckOptions::default()).now_or_never();
                 Ok(Some(notice))
             }

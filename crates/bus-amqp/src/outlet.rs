@@ -1,10 +1,10 @@
-//! Sends messages to a topic or a queue, and waits until the broker has confirmed them.
+//! The publisher and pusher: sends messages, and waits until the broker has confirmed them.
 //!
 //! ```text
 //!   publish ──> ready? ──> a window is sent ──> confirmed: the next window
-//!                 │              ├─ nothing of the rest left us ──> once more, on a new connection
-//!                 │              └─ nobody knows ──> doubts, until `resend` or until something else is sent
-//!                 └─ the broker is blocked, and has not answered the last time ──> Unavailable
+//!                 │              ├─ nothing of the rest was sent ──> once more, on a new connection
+//!                 │              └─ in doubt ──> doubts, until `resend` or until something else is sent
+//!                 └─ the broker is blocked, and owes the last answer ──> Unavailable
 //! ```
 
 use std::sync::Arc;
@@ -21,51 +21,51 @@ use crate::policies;
 use crate::sending::{ConfirmChannel, Sent, fates, wait_for};
 use crate::server::Server;
 
-/// The longest payload, in bytes: an eighth of what a server with default settings takes.
+/// Max payload, in bytes: an eighth of what a server with default settings takes.
 pub const MAX_PAYLOAD_BYTES: usize = 16 << 20;
 
-/// The most messages of a batch that are on their way at a time.
+/// Max messages of a batch in flight.
 const WINDOW_MESSAGES: usize = 1024;
 
-/// The most bytes of a batch that are on their way at a time, if it is more than one message.
+/// Max bytes of a batch in flight, unless a single message is longer.
 const WINDOW_BYTES: usize = 4 << 20;
 
 /// A publisher of a topic, or a pusher of a queue.
 pub(crate) struct Outlet {
     server: Arc<Server>,
     place: Place,
-    /// None after an error that ended it.
+    /// The connection; none after an error that ended it.
     channel: Option<ConfirmChannel>,
     numbering: Numbering,
-    /// Messages of which nobody knows, until they are sent again or given up.
+    /// The messages in doubt, until they are sent again or given up.
     doubts: Doubts,
-    /// Those that were given up while no answer had come.
+    /// The unanswered messages that were given up.
     given_up: Vec<Sent>,
     reconnects: u64,
     clock: HostClock,
-    /// When the policies were asked for the last time, and which of them refuses messages.
+    /// The time of the last request for policies, in ticks, and the policy that refuses messages.
     refusal: Option<(u64, Option<String>)>,
 }
 
-/// What is to be sent, but for the payloads.
+/// The header fields of the messages of one call.
 #[derive(Debug, Clone, Copy)]
 struct Heading {
     stamp: u64,
     kind: u8,
-    /// Of one message that comes from elsewhere; none for those that are numbered here.
+    /// The origin of a message from elsewhere; none for messages that are numbered here.
     carried: Option<Origin>,
 }
 
-/// What came of a window.
+/// The outcome of a window.
 struct Settled {
-    /// What became of each message.
+    /// The fate of each message.
     fates: Vec<Fate>,
-    /// Why the first one that is not published was not.
+    /// The error of the first message that is not published.
     why: Option<ServerError>,
 }
 
 impl Outlet {
-    /// Connects now, so that the first message does not pay for it.
+    /// Connects at once, so that the first message does not pay for it.
     pub fn open(server: Arc<Server>, place: Place) -> Result<Self, ConnectError> {
         let clock = HostClock::get().map_err(|e| ConnectError::Other(Box::new(e)))?;
         let channel = ConfirmChannel::open(&server, &place).map_err(|e| server.error(&e))?;
@@ -74,7 +74,7 @@ impl Outlet {
         Ok(Self { server, place, channel, numbering, doubts, given_up, reconnects: 0, clock, refusal })
     }
 
-    /// Sends all that fit, up to the first one that does not.
+    /// Sends the messages up to the first invalid one.
     fn send(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
         self.send_as(Heading { stamp, kind, carried: None }, payloads)
     }
@@ -83,8 +83,8 @@ impl Outlet {
         wire::send_good(heading.kind, payloads, MAX_PAYLOAD_BYTES, |good| self.send_good(heading, good))
     }
 
-    /// Sends all, a window at a time, up to the first window that fails. What surely did not leave is sent once more,
-    /// on a new connection, if the old one was lost.
+    /// Sends all messages, a window at a time, up to the first window that fails. If the connection was lost, messages
+    /// that surely did not leave are sent once more, on a new one.
     fn send_good(&mut self, heading: Heading, payloads: &[&[u8]]) -> Result<(), BatchError> {
         let mut done = 0;
         let mut may_connect = self.get_ready().map_err(|e| BatchError::at(done, self.unpublished(&e)))?;
@@ -115,7 +115,7 @@ impl Outlet {
         Ok(())
     }
 
-    /// A refusal, with the policy of the queue that may be its reason.
+    /// Adds to a negative acknowledgement the queue's policy that may be its reason.
     fn named(&mut self, why: ServerError) -> ServerError {
         const LASTS: Duration = Duration::from_secs(5);
         if !matches!(why, ServerError::NotConfirmed) {
@@ -130,15 +130,14 @@ impl Outlet {
         policy.map_or(ServerError::NotConfirmed, ServerError::Policy)
     }
 
-    /// Sends these together. The numbers of those that surely are not published, with none behind them that may be, are
-    /// those of the next messages.
+    /// Sends one window. The sequence numbers of trailing messages that surely are not published are used again.
     fn send_window(&mut self, heading: Heading, payloads: &[&[u8]]) -> Settled {
         let Heading { stamp, kind, carried } = heading;
         let origin = |at: usize| carried.unwrap_or_else(|| self.numbering.ahead(at));
         let encode = |at: usize| wire::encode(stamp, kind, origin(at), payloads[at]);
         let numbers: Vec<u64> = (0..payloads.len()).map(|at| origin(at).number).collect();
         let Some(channel) = &self.channel else {
-            // It was made ready before.
+            // Not reached: `get_ready` has connected.
             return Settled { fates: vec![Fate::NotPublished; payloads.len()], why: Some(ServerError::Closed) };
         };
         let sent = channel.send(&self.place, (0..payloads.len()).map(encode));
@@ -156,8 +155,7 @@ impl Outlet {
         settled
     }
 
-    /// Finds out what became of the messages of which nobody knows, and sends again those of which that cannot be
-    /// found out.
+    /// Finds out what became of the messages in doubt, and sends again those that stay in doubt.
     fn send_again(&mut self) -> Result<(), BatchError> {
         let is_up = self.channel.as_ref().is_some_and(ConfirmChannel::is_up);
         wait_for(&mut self.doubts.sent, if is_up { TIMEOUT } else { Duration::ZERO });
@@ -173,17 +171,16 @@ impl Outlet {
         Err(BatchError::of(&all, why.unknown(&self.server.name())))
     }
 
-    /// Sends the doubts once more. If any of them stay, gives why, and what became of each: what may have arrived
-    /// before stays unknown, whatever became of it now.
+    /// Sends the messages in doubt once more. If any stay in doubt, returns the reason, and the fate of each.
     fn send_doubts(&mut self) -> Option<(ServerError, Vec<Fate>)> {
         let unknown = vec![Fate::Unknown; self.doubts.sent.len()];
         let is_up = self.channel.as_ref().is_some_and(ConfirmChannel::is_up);
         let is_blocked = self.channel.as_ref().is_some_and(ConfirmChannel::is_blocked);
         if is_up && is_blocked && self.doubts.wait() {
-            // The first ones are still on their way.
+            // The first messages are still in flight.
             return Some((ServerError::Blocked, unknown));
         }
-        // A broker that neither answers nor says why is asked on another connection.
+        // A broker that neither answers nor reports that it is blocked gets a new connection.
         let is_of_use = is_up && !self.doubts.wait();
         if !is_of_use && let Err(e) = self.reopen() {
             return Some((e, unknown));
@@ -197,9 +194,8 @@ impl Outlet {
         why.map(|why| (why, still))
     }
 
-    /// Makes a connection if there is none, or if it is of no use. True if the old one is kept, which can have ended
-    /// without anybody knowing. While the broker takes no messages, and has not answered the last ones, it gets no
-    /// others.
+    /// Connects if there is no usable connection. Returns true if the old one is kept, which may have ended unnoticed;
+    /// while the broker is blocked and owes answers, it is sent nothing more.
     fn get_ready(&mut self) -> Result<bool, ServerError> {
         if let Some(channel) = &self.channel
             && channel.is_up()
@@ -220,7 +216,7 @@ impl Outlet {
     }
 
     fn reopen(&mut self) -> Result<(), ServerError> {
-        // The old one says goodbye before the new one comes, so that nothing of it arrives later.
+        // The old connection is closed before the new one opens, so that none of its messages arrives later.
         self.channel = None;
         self.given_up.clear();
         self.channel = Some(ConfirmChannel::open(&self.server, &self.place)?);
@@ -228,13 +224,13 @@ impl Outlet {
         Ok(())
     }
 
-    /// Something else is sent now: what nobody knows of is not sent again.
+    /// Gives up the messages in doubt, because other messages are sent now.
     fn give_up(&mut self) {
         let first = std::mem::take(&mut self.doubts).sent;
         self.given_up.extend(first.into_iter().filter(Sent::is_waiting));
     }
 
-    /// After an error: what is still to be answered needs its connection, what else failed needs a new one.
+    /// Keeps the connection after an error if it is up, because answers may still come; drops it if the queue is gone.
     fn keep_or_drop(&mut self, why: Option<&ServerError>) {
         let is_queue_gone = matches!(why, Some(ServerError::NoQueue));
         if is_queue_gone || !self.channel.as_ref().is_some_and(ConfirmChannel::is_up) {
@@ -295,7 +291,7 @@ impl Pusher for Outlet {
     }
 }
 
-/// How many of these messages, the first ones, may be on their way together: at least one.
+/// Returns how many messages of the beginning may be in flight together: at least one.
 fn window(payloads: &[&[u8]]) -> usize {
     let mut bytes = 0;
     let fits = |payload: &&&[u8]| {

@@ -1,4 +1,4 @@
-//! Where messages lie on the broker: a topic's exchange, or a queue.
+//! The broker's objects that receive messages: a topic's exchange, or a queue.
 
 use std::num::NonZeroU32;
 
@@ -14,13 +14,13 @@ use crate::error::ServerError;
 use crate::link::Link;
 use crate::server::{Durability, Server};
 
-/// The broker refuses names that begin so.
+/// The prefix of names that the broker refuses.
 const RESERVED: &str = "amq.";
 
 /// The delivery mode of messages that do not survive the broker.
 const TRANSIENT: u8 = 1;
 
-/// The delivery mode of messages that do.
+/// The delivery mode of messages that survive the broker.
 const PERSISTENT: u8 = 2;
 
 /// An exchange or a queue.
@@ -28,11 +28,11 @@ const PERSISTENT: u8 = 2;
 pub(crate) struct Place {
     what: What,
     durability: Durability,
-    /// How often a queue delivers a message at most before that goes to its dead letters.
+    /// Max deliveries of a message before a queue moves it to its dead letters.
     most_deliveries: Option<NonZeroU32>,
 }
 
-/// What it is, by the name that it has on the broker.
+/// The kind of object, with its name on the broker.
 #[derive(Debug, Clone)]
 pub(crate) enum What {
     /// The fanout exchange of a topic.
@@ -41,45 +41,45 @@ pub(crate) enum What {
     Queue(ShortString),
 }
 
-/// Where a message is sent to, and how.
+/// The destination of a message, and its properties.
 pub(crate) struct Addressing {
-    /// The exchange; the unnamed one leads to queues.
+    /// The exchange; the unnamed exchange leads to queues.
     pub exchange: ShortString,
-    /// The queue.
+    /// The routing key: the name of the queue.
     pub key: ShortString,
-    /// Whether it comes back if there is no queue for it.
+    /// The options: whether the message is returned if there is no queue for it.
     pub options: BasicPublishOptions,
-    /// Whether it survives the broker.
+    /// The properties: whether it survives the broker.
     pub properties: BasicProperties,
 }
 
 impl Place {
-    /// That of a topic.
+    /// Returns the exchange of a topic.
     pub fn topic(name: &str, durability: Durability) -> Self {
         Self { what: What::Exchange(carried(name)), durability, most_deliveries: None }
     }
 
-    /// That of a queue.
+    /// Returns a queue.
     pub fn queue(name: &str, durability: Durability, most_deliveries: Option<NonZeroU32>) -> Self {
         Self { what: What::Queue(carried(name)), durability, most_deliveries }
     }
 
-    /// Whether it survives the broker.
+    /// Returns true if it survives the broker.
     pub fn is_durable(&self) -> bool {
         self.durability != Durability::Transient
     }
 
-    /// Whether a message is given up after so many deliveries.
+    /// Returns true if the queue gives a message up after a number of deliveries.
     pub fn gives_up(&self) -> bool {
         self.most_deliveries.is_some()
     }
 
-    /// What it is.
+    /// Returns the kind of object.
     pub fn what(&self) -> &What {
         &self.what
     }
 
-    /// Makes it if it is not there, always alike, so that everybody can.
+    /// Makes it if it does not exist, always with the same arguments, so that any client can.
     pub fn declare(&self, server: &Server, link: &Link, channel: &Channel) -> Result<(), ServerError> {
         let durable = self.is_durable();
         match &self.what {
@@ -95,7 +95,7 @@ impl Place {
                     link.answer(channel.queue_declare(name.clone(), options, arguments)).map(|_queue| ())
                 };
                 if let Some(most) = self.most_deliveries {
-                    // That of the dead letters is there before any can die.
+                    // The dead-letter queue exists before any message can go there.
                     let dead = ShortString::from(dead_letter_queue(name.as_str()));
                     declare(&dead, self.arguments(gives_up))?;
                     return declare(name, self.limited_arguments(most, &dead));
@@ -105,8 +105,8 @@ impl Place {
         }
     }
 
-    /// What a queue is declared with that delivers a message as often as need be, on a broker that would give it up by
-    /// itself, or on one that would not.
+    /// Returns the arguments of a queue that never gives a message up; `gives_up` says that the broker would do so by
+    /// itself.
     fn arguments(&self, gives_up: bool) -> FieldTable {
         let mut arguments = self.basic_arguments();
         if gives_up {
@@ -115,7 +115,8 @@ impl Place {
         arguments
     }
 
-    /// What one is declared with that delivers it so often at most. Where it goes then has it before it is gone here.
+    /// Returns the arguments of a queue with a limit of deliveries. The dead-letter queue has a message before it is
+    /// removed here.
     fn limited_arguments(&self, most_deliveries: NonZeroU32, dead: &ShortString) -> FieldTable {
         let mut arguments = self.basic_arguments();
         // The broker counts from the second delivery on.
@@ -125,7 +126,7 @@ impl Place {
             ("x-dead-letter-exchange", ""),
             ("x-dead-letter-routing-key", dead.as_str()),
             ("x-dead-letter-strategy", "at-least-once"),
-            // The broker wants this with it; the queue has no bound.
+            // Required by the strategy; the queue has no bound.
             ("x-overflow", "reject-publish"),
         ] {
             arguments.insert(argument.into(), AMQPValue::LongString(value.into()));
@@ -144,7 +145,7 @@ impl Place {
         arguments
     }
 
-    /// Removes it, with all that is in it. One that is not there is no error to the broker either.
+    /// Removes it, with all its messages. The broker accepts the removal of an object that does not exist.
     pub fn delete(&self, link: &Link) -> Result<(), ServerError> {
         let channel = link.channel()?;
         match &self.what {
@@ -158,7 +159,7 @@ impl Place {
         }
     }
 
-    /// How many messages lie in a queue that no puller was sent; none if there is no such queue, or if it is an
+    /// Returns the number of a queue's messages that no puller was sent; none if the queue does not exist, or for an
     /// exchange, which holds nothing.
     pub fn waiting(&self, link: &Link) -> Result<Option<u64>, ServerError> {
         let What::Queue(name) = &self.what else { return Ok(None) };
@@ -171,7 +172,8 @@ impl Place {
         }
     }
 
-    /// How a message is sent there. To a queue it must come; a topic that nobody is subscribed to drops it.
+    /// Returns the destination of its messages. A message that no queue receives is returned to a pusher; a topic
+    /// without subscribers drops it.
     pub fn addressing(&self) -> Addressing {
         let (exchange, key, mandatory) = match &self.what {
             What::Exchange(name) => (name.clone(), ShortString::default(), false),
@@ -182,14 +184,14 @@ impl Place {
         Addressing { exchange, key, options, properties: BasicProperties::default().with_delivery_mode(mode) }
     }
 
-    /// Whether a refusal of the broker speaks of it.
+    /// Returns true if a refusal of the broker names it.
     pub fn is_in(&self, sentence: &str) -> bool {
         let (What::Exchange(name) | What::Queue(name)) = &self.what;
         sentence.contains(&format!("'{}'", name.as_str()))
     }
 }
 
-/// The name on the broker, another one for each name.
+/// Returns the name on the broker, one to one.
 fn carried(name: &str) -> ShortString {
     if name.starts_with(RESERVED) { format!("~{name}").into() } else { name.into() }
 }
@@ -200,7 +202,7 @@ mod tests {
 
     const DURABLE: Durability = Durability::Durable { replicas: None };
 
-    /// What a queue is declared with, as text.
+    /// Returns the arguments of a queue as text.
     fn shown(arguments: &FieldTable) -> Vec<(String, String)> {
         let show = |value: &AMQPValue| match value {
             AMQPValue::LongString(text) => text.to_string(),

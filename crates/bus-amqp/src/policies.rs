@@ -1,5 +1,5 @@
-//! Effects of a broker's policies on the messages of its queues. AMQP does not tell; the management API does, where the
-//! plugin `rabbitmq_management` runs and the user has the tag `management`.
+//! Effects of a broker's policies on the messages of its queues. AMQP does not report policies; the management API
+//! does, where the plugin `rabbitmq_management` runs and the user has the tag `management`.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::time::Duration;
@@ -15,28 +15,28 @@ use crate::error::Login;
 use crate::place::{Place, What};
 use crate::server::{Host, Server};
 
-/// How long it takes at most to connect to the management API, and between two of its answers.
+/// Max time to connect to the management API, to wait for a part of its answer, and to read all of it.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The longest answer that is read, in bytes: some ten thousand queues.
+/// Max bytes of an answer: some ten thousand queues.
 const MOST_BYTES: usize = 16 << 20;
 
-/// How it says that there is no such queue; others say something else.
+/// The text of a 404 for a queue that does not exist; other 404s have another text.
 const NOT_FOUND: &[u8] = b"Object Not Found";
 
-/// Queues that a sentence names; the others are counted.
+/// Max queues that a sentence names; the others are counted.
 const MOST_NAMED: usize = 3;
 
-/// Columns that are asked of a queue, and not its statistics.
+/// The columns requested of a queue, without its statistics.
 const COLUMNS: &str = "?columns=name,policy,operator_policy,effective_policy_definition";
 
-/// How a queue may lose or refuse what is pushed to it, in a sentence; none if it keeps all.
+/// Returns how a queue may lose or refuse pushed messages, in a sentence; none if it keeps all.
 pub(crate) fn of_queue(server: &Server, place: &Place) -> Result<Option<String>, String> {
     Ok(queue(server, place)?.as_ref().and_then(loss))
 }
 
-/// The policy by which a queue refuses what is pushed to it, in a sentence, if there is one that does. Asked in passing: only
-/// where the URL names the port, for the login is sent there.
+/// Returns the policy by which a queue refuses pushed messages, in a sentence, if there is one. Asks only if the URL
+/// names the port, because the request carries the login.
 pub(crate) fn refusal(server: &Server, place: &Place) -> Option<String> {
     let told = server.names_management().then(|| queue(server, place).ok()).flatten().flatten()?;
     let refuses = told["effective_policy_definition"]["overflow"].as_str()?.starts_with("reject");
@@ -48,7 +48,7 @@ fn queue(server: &Server, place: &Place) -> Result<Option<Value>, String> {
     ask(server, &format!("/api/queues/{}/{}{COLUMNS}", escaped(server.virtual_host()), escaped(queue.as_str())))
 }
 
-/// The same of all queues of the virtual host: those that may lose something, and how.
+/// Returns which queues of the virtual host may lose or refuse messages, and how; none if all keep theirs.
 pub(crate) fn of_all(server: &Server) -> Result<Option<String>, String> {
     let path = format!("/api/queues/{}{COLUMNS}", escaped(server.virtual_host()));
     let queues = ask(server, &path)?.ok_or("the management API does not know this virtual host")?;
@@ -62,7 +62,7 @@ pub(crate) fn of_all(server: &Server) -> Result<Option<String>, String> {
     Ok((!losing.is_empty()).then(|| if more > 0 { format!("{named}; and {more} more") } else { named }))
 }
 
-/// The effect of the policy that holds for a queue, in a sentence; none if it keeps all.
+/// Returns the effect of the policy that applies to a queue, in a sentence; none if it keeps all.
 fn loss(queue: &Value) -> Option<String> {
     let definition = queue["effective_policy_definition"].as_object()?;
     let policies = ["policy", "operator_policy"].into_iter().filter_map(|which| queue[which].as_str());
@@ -92,7 +92,7 @@ fn deeds(definition: &Map<String, Value>) -> Vec<String> {
     does
 }
 
-/// Asks the first host that answers; none if there is no such thing.
+/// Asks the first host that answers; none if the object does not exist.
 fn ask(server: &Server, path: &str) -> Result<Option<Value>, String> {
     if server.login() == Login::Certificate {
         return Err("the management API is asked with a user name and a password, and the URL has none".to_owned());
@@ -120,7 +120,7 @@ fn get(server: &Server, host: &Host, path: &str) -> io::Result<Result<Option<Val
     let mut stream = dial(server, host, server.management(), PATIENCE)?;
     let (user, password) = server.user();
     let login = STANDARD.encode(format!("{user}:{password}"));
-    // The answer of this version comes in one piece, and ends with the connection.
+    // An HTTP/1.0 answer comes in one piece, and ends with the connection.
     let name = if host.name().contains(':') { format!("[{}]", host.name()) } else { host.name().to_owned() };
     let head = format!("GET {path} HTTP/1.0\r\nHost: {name}\r\nAuthorization: Basic {login}\r\n\r\n");
     stream.write_all(head.as_bytes())?;
@@ -129,7 +129,7 @@ fn get(server: &Server, host: &Host, path: &str) -> io::Result<Result<Option<Val
         match stream.read(&mut part) {
             Ok(0) => break,
             Ok(count) => answer.extend_from_slice(&part[..count]),
-            // A server that hangs up without a farewell of TLS has said all that it had to.
+            // A server that closes the connection without a TLS close_notify has sent its whole answer.
             Err(e) if e.kind() == ErrorKind::UnexpectedEof => break,
             Err(e) if e.kind() == ErrorKind::Interrupted => {}
             Err(e) => return Err(e),
@@ -156,7 +156,7 @@ fn get(server: &Server, host: &Host, path: &str) -> io::Result<Result<Option<Val
     }
 }
 
-/// A name as it stands in the path of a URL.
+/// Percent-encodes a name for the path of a URL.
 fn escaped(name: &str) -> String {
     let escape = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),

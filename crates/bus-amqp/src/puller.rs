@@ -1,4 +1,4 @@
-//! Pulls from one queue.
+//! The puller of a queue.
 
 use std::sync::Arc;
 
@@ -13,22 +13,22 @@ use crate::intake::MAX_UNACKNOWLEDGED;
 use crate::place::Place;
 use crate::server::Server;
 
-/// A puller.
+/// A puller, which outlives its connections.
 pub(crate) struct AmqpPuller {
     inlet: Inlet,
-    /// For people.
+    /// The queue's name with the server's, for sentences.
     queue: String,
     delivery: Delivery,
-    /// What others pushed is of this kind; skipped if none.
+    /// The kind of messages from other programs; they are skipped if none.
     foreign: Option<u8>,
-    /// Whether the broker counts deliveries in this queue.
+    /// True if the broker counts deliveries in this queue.
     is_counted: bool,
-    /// Whether it gives a message up after so many of them.
+    /// True if the queue gives a message up after a number of deliveries.
     gives_up: bool,
 }
 
 impl AmqpPuller {
-    /// Connects, and makes the queue if it is not there.
+    /// Connects, and makes the queue if it does not exist.
     pub fn open(server: Arc<Server>, queue: &str, config: &QueueConfig, wait: Wait) -> Result<Self, ConnectError> {
         let &QueueConfig { delivery, foreign, most_deliveries, .. } = config;
         let place = Place::queue(queue, server.durability(), most_deliveries);
@@ -37,7 +37,7 @@ impl AmqpPuller {
         Ok(Self { inlet: Inlet::open(server, place, wait)?, queue, delivery, foreign, is_counted, gives_up })
     }
 
-    /// Hands over what is acknowledged later.
+    /// Hands over messages that the caller acknowledges later.
     fn lend(&mut self, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<usize, ReceiveError> {
         if limit > 0
             && let Some(count) = self.inlet.full()
@@ -68,7 +68,7 @@ impl AmqpPuller {
         Ok(handed_over)
     }
 
-    /// Hands over what nobody gets again.
+    /// Hands over messages that are acknowledged before, so that no other puller gets them.
     fn give(&mut self, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<usize, ReceiveError> {
         let mut taken = Vec::new();
         for _ in 0..limit {
@@ -79,7 +79,7 @@ impl AmqpPuller {
         if taken.is_empty() {
             return Ok(0);
         }
-        // What is not surely gone from the queue may come again, and is not handed over.
+        // A message that is not surely gone from the queue may be redelivered, and is not handed over.
         match self.inlet.acknowledge() {
             Unanswered { unsaid: 0, unknown: 0 } => {}
             Unanswered { unknown: 0, .. } => return Ok(0),
@@ -96,7 +96,7 @@ impl AmqpPuller {
         for delivery in &taken {
             if let Some(message) = wire::pulled(&delivery.data, self.foreign) {
                 let deliveries = self.is_counted.then(|| deliveries(delivery));
-                // It is acknowledged, and nobody's to give back.
+                // The message is acknowledged, and cannot be given back.
                 handler(Pulled { message, redelivered: delivery.redelivered, deliveries, tag: 0 });
                 handed_over += 1;
             }
@@ -107,7 +107,7 @@ impl AmqpPuller {
 
 impl Puller for AmqpPuller {
     fn pull(&mut self, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<usize, ReceiveError> {
-        // What was lost with the connection comes again by itself, unless the queue was lost, too.
+        // Messages lost with the connection are redelivered, unless the queue was lost, too.
         if self.inlet.is_anew()? && self.inlet.is_gone() {
             return Err(ReceiveError::Gone(format!(
                 "{} was not there any more when the connection was made again, and what it held is gone: the broker \
@@ -170,8 +170,8 @@ impl Puller for AmqpPuller {
     }
 }
 
-/// How often a quorum queue has delivered a message, this time included: from the second time on it says how often
-/// before.
+/// Returns how often a quorum queue has delivered a message, this time included. The broker's header counts the
+/// deliveries before, and comes from the second delivery on.
 fn deliveries(delivered: &Delivered) -> u32 {
     let headers = delivered.properties.headers().as_ref();
     let before = headers.and_then(|headers| headers.inner().get("x-delivery-count"));

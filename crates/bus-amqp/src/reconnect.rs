@@ -1,4 +1,4 @@
-//! Making a lost connection again, beside the thread that polls: connecting can take seconds, polling must not wait.
+//! Reconnects beside the polling thread, because connecting can take seconds and polling must not wait.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, TryRecvError, channel, sync_channel};
@@ -12,42 +12,42 @@ use crate::intake::Intake;
 use crate::place::Place;
 use crate::server::Server;
 
-/// Between two attempts that fail.
+/// The pause between two failed attempts.
 pub(crate) const PAUSE: Pause = Pause::between(Duration::from_millis(100), Duration::from_secs(1));
 
 /// A thread that tries until it has a connection with a consumer, or an error that does not pass by itself.
 pub(crate) struct Reconnect {
     outcome: Receiver<Outcome>,
     ready: Option<Outcome>,
-    /// What was known before.
+    /// The memory of the queue from before.
     memory: Memory,
-    /// Why the last connection ended, then why the last attempt failed: a sentence.
+    /// The reason for the end of the last connection, then for the last failed attempt, as a sentence.
     why: Outage,
-    /// The thread ends when this is gone.
+    /// The thread's stop signal, sent by dropping it.
     _wanted: Sender<()>,
 }
 
-/// What came of trying.
+/// The outcome of a reconnect.
 pub(crate) struct Outcome {
     /// The new connection.
     pub made: Result<Intake, ServerError>,
-    /// What is known of the queue now.
+    /// The memory of the queue by now.
     pub memory: Memory,
 }
 
-/// What to make, and for whom.
+/// The target of a reconnect.
 pub(crate) struct Wanted {
-    /// Where.
+    /// The server.
     pub server: Arc<Server>,
-    /// What is received from.
+    /// The topic or queue.
     pub place: Place,
-    /// What is known of the queue.
+    /// The memory of the queue.
     pub memory: Memory,
 }
 
 impl Reconnect {
-    /// Starts trying, after a pause. Closing what is left of the lost connection can take its time, too, and comes
-    /// first.
+    /// Starts trying after a pause. The thread first closes the remains of the lost connection, which can take its
+    /// time, too.
     pub fn start(what: Wanted, why: &ServerError, lost: Option<Intake>, pause: Duration) -> Self {
         let memory = what.memory.clone();
         let why = Outage::of(Some(what.server.sentence(why)));
@@ -66,12 +66,12 @@ impl Reconnect {
         Self { outcome, ready, memory, why, _wanted: wanted }
     }
 
-    /// Why there is no connection now, in a sentence.
+    /// Returns why there is no connection now, in a sentence.
     pub fn why(&self) -> Option<String> {
         self.why.why()
     }
 
-    /// What came of it, if it is over.
+    /// Returns the outcome, if there is one.
     pub fn outcome(&mut self) -> Option<Outcome> {
         self.ready.take().or_else(|| match self.outcome.try_recv() {
             Ok(outcome) => Some(outcome),
@@ -80,7 +80,7 @@ impl Reconnect {
         })
     }
 
-    /// Sleeps until it is over, or for so long.
+    /// Sleeps until there is an outcome, or until the timeout.
     pub fn wait(&mut self, timeout: Duration) {
         if self.ready.is_none() {
             self.ready = match self.outcome.recv_timeout(timeout) {
@@ -91,7 +91,7 @@ impl Reconnect {
         }
     }
 
-    /// Its thread has panicked.
+    /// Returns the outcome of a thread that has panicked.
     fn ended(&self) -> Outcome {
         Outcome { made: Err(ServerError::Closed), memory: self.memory.clone() }
     }
@@ -104,7 +104,7 @@ fn try_until_done(what: Wanted, why: &Outage, still_wanted: &Receiver<()>, outco
         match Intake::reopen(&server, &place, &mut memory) {
             Err(e) if e.may_pass() => why.say(server.sentence(&e)),
             made => {
-                // Who wanted it may have gone meanwhile.
+                // The caller may have dropped the reconnect meanwhile.
                 let _ = outcome.send(Outcome { made, memory });
                 return;
             }
@@ -115,7 +115,7 @@ fn try_until_done(what: Wanted, why: &Outage, still_wanted: &Receiver<()>, outco
     }
 }
 
-/// Pauses, unless nobody wants it any more: whether somebody still does. Nothing is ever sent.
+/// Pauses, or returns early if the reconnect is dropped; true if it is still wanted. The channel never carries a value.
 fn is_still(wanted: &Receiver<()>, pause: Duration) -> bool {
     wanted.recv_timeout(pause) == Err(RecvTimeoutError::Timeout)
 }

@@ -1,4 +1,4 @@
-//! Messages on their way to the broker, and what it says of them.
+//! Messages in flight to the broker, and its answers.
 
 use std::collections::BTreeSet;
 use std::pin::Pin;
@@ -16,25 +16,25 @@ use crate::place::{Addressing, Place};
 use crate::server::Server;
 use crate::signal::complete;
 
-/// A message that is on its way, until the broker has answered.
+/// A message in flight, until the broker has answered.
 pub(crate) type Sending = Pin<Box<dyn Future<Output = Answer> + Send>>;
 
-/// What came of sending a message.
+/// The outcome of sending a message.
 pub(crate) enum Answer {
-    /// It did not leave as a whole: nobody has it.
+    /// The message was not sent as a whole, so the broker does not have it.
     NotSent(lapin::Error),
-    /// It left, and the connection or its channel ended.
+    /// The message was sent, and then the connection or its channel ended.
     Lost(lapin::Error),
-    /// The broker confirmed it, or said that it failed.
+    /// The broker answered, positively or negatively.
     Confirmed {
-        /// Whether it was confirmed.
+        /// True if the answer is positive.
         is_ack: bool,
-        /// The number of a message that came back before, which can be another one.
+        /// The sequence number of a message that was returned before, which can be another one.
         returned: Option<u64>,
     },
 }
 
-/// A message that was sent: still on its way, or answered.
+/// A message that was sent: in flight, or answered.
 pub(crate) enum Sent {
     /// No answer yet.
     Waiting(Sending),
@@ -43,22 +43,22 @@ pub(crate) enum Sent {
 }
 
 impl Sent {
-    /// Whether there is no answer yet.
+    /// Returns true if there is no answer yet.
     pub fn is_waiting(&self) -> bool {
         matches!(self, Self::Waiting(_))
     }
 }
 
-/// A connection whose channel confirms.
+/// A connection with a channel in confirm mode.
 pub(crate) struct ConfirmChannel {
     link: Link,
     channel: Arc<Channel>,
-    /// Over TLS a message that a failing write was about may have left all the same, in the records before it.
+    /// True over TLS, where a message may have left, in earlier records, although its write failed.
     is_tls: bool,
 }
 
 impl ConfirmChannel {
-    /// Connects, and makes the place if it is not there.
+    /// Connects, and makes the exchange or queue if it does not exist.
     pub fn open(server: &Server, place: &Place) -> Result<Self, ServerError> {
         let link = Link::open(server)?;
         let channel = link.channel()?;
@@ -67,19 +67,19 @@ impl ConfirmChannel {
         Ok(Self { link, channel: Arc::new(channel), is_tls: server.tls().is_some() })
     }
 
-    /// Whether it can be used, as far as is known.
+    /// Returns true if the connection and channel are up, as far as is known.
     pub fn is_up(&self) -> bool {
         self.link.is_up() && self.channel.status().connected()
     }
 
-    /// Whether the broker has said that it takes no messages now.
+    /// Returns true if the broker has reported that it takes no messages now.
     pub fn is_blocked(&self) -> bool {
         self.link.is_blocked()
     }
 
-    /// Sends all in their order, and waits for the answers, up to 5 s for the next one.
+    /// Sends all messages in order, and waits for the answers, up to 5 s for the next one.
     pub fn send(&self, place: &Place, bodies: impl Iterator<Item = Vec<u8>>) -> Vec<Sent> {
-        // All are begun before any is waited for.
+        // All are begun before the first is waited for.
         let mut sent: Vec<Sent> = bodies.map(|body| self.begin(place, body)).collect();
         wait_for(&mut sent, TIMEOUT);
         sent
@@ -91,7 +91,7 @@ impl ConfirmChannel {
         let mut sending: Sending = Box::pin(async move {
             let written = channel.basic_publish(exchange, key, options, &body, properties).await;
             match written {
-                // What could not be written was not written whole, and the broker takes nothing in parts.
+                // A failed write was not whole, and the broker accepts no partial message.
                 Err(e) if is_tls && e.is_io_error() => Answer::Lost(e),
                 Err(e) => Answer::NotSent(e),
                 Ok(confirm) => {
@@ -107,7 +107,7 @@ impl ConfirmChannel {
     }
 }
 
-/// Waits for the answers that are missing: up to this for the next one, and once that was too short, for no other.
+/// Waits for the missing answers, each up to `patience`; after the first timeout it only collects those that are here.
 pub(crate) fn wait_for(sent: &mut [Sent], mut patience: Duration) {
     for one in sent {
         let Sent::Waiting(sending) = one else { continue };
@@ -118,8 +118,8 @@ pub(crate) fn wait_for(sent: &mut [Sent], mut patience: Duration) {
     }
 }
 
-/// What became of each of these messages, which have these numbers; and why, of those that are not published.
-/// `silence` is why there is no answer where there is none.
+/// Returns the fate of each message, with the error of those that are not published. `silence` gives the error of a
+/// message without an answer.
 pub(crate) fn fates(
     sent: &[Sent],
     numbers: &[u64],
@@ -129,16 +129,16 @@ pub(crate) fn fates(
     let returned: BTreeSet<u64> = sent.iter().filter_map(returned).collect();
     let last = sent.len().saturating_sub(1);
     let fate = |(at, (one, number)): (usize, (&Sent, &u64))| match one {
-        // A message that came back went nowhere, whichever confirmation it came with.
+        // A returned message reached no queue, whichever confirmation the return came with.
         Sent::Answered(Answer::Confirmed { .. }) if returned.contains(number) => {
             (Fate::NotPublished, Some(ServerError::NoQueue))
         }
         Sent::Answered(Answer::Confirmed { is_ack: true, .. }) => (Fate::Published, None),
-        // It may have come to some of the topic's subscribers.
+        // The message may have reached some of the topic's subscribers.
         Sent::Answered(Answer::Confirmed { is_ack: false, .. }) => (Fate::Unknown, Some(ServerError::NotConfirmed)),
         Sent::Answered(Answer::NotSent(e)) => (Fate::NotPublished, Some(ServerError::from(e.clone()))),
         Sent::Answered(Answer::Lost(e)) => match ServerError::from(e.clone()) {
-            // The broker ends a channel at the first message that has nowhere to go to: this one, or one before it.
+            // The broker ends a channel at the first message without a destination: this message, or one before it.
             ServerError::Missing(said) if at == last && place.is_in(&said) => {
                 (Fate::NotPublished, Some(ServerError::Missing(said)))
             }

@@ -1,4 +1,4 @@
-//! Which servers a URL names, and how to log in to them.
+//! The servers that a URL names, and the login.
 
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -12,60 +12,60 @@ use tickpath_tls::{ALL_VERSIONS, ClientConfig, client_config};
 
 use crate::error::{Login, ServerError};
 
-/// The port if the URL has none.
+/// The default port.
 pub(crate) const PORT: u16 = 5672;
 
-/// The port if the URL has none and TLS is a must.
+/// The default port with TLS.
 const TLS_PORT: u16 = 5671;
 
-/// The ports of the management API if the URL names none, without and with TLS.
+/// The default ports of the management API, without and with TLS.
 const MANAGEMENT_PORTS: [u16; 2] = [15672, 15671];
 
-/// The option that names another one.
+/// The option for another management port.
 const MANAGEMENT_OPTION: &str = "management";
 
-/// The user name and the password if the URL has none: what RabbitMQ takes from loopback.
+/// The default user name and password, which RabbitMQ accepts from loopback.
 const GUEST: &str = "guest";
 
-/// The virtual host if the URL has none.
+/// The default virtual host.
 const VIRTUAL_HOST: &str = "/";
 
-/// The longest name of a virtual host that AMQP can carry, in bytes.
+/// Max bytes of a virtual host's name in AMQP.
 const MAX_VIRTUAL_HOST_BYTES: usize = 255;
 
-/// Signs of life on an idle connection within the time that a server may say nothing. The client library gives it up after
-/// two that did not come, and looks for that twice in the time of one.
+/// Heartbeat intervals within a server's silence. The client library closes a connection after two missed heartbeats,
+/// and checks twice per interval.
 const HEARTBEATS: f64 = 2.5;
 
-/// The longest frame that either side sends, in bytes: the least that every RabbitMQ takes. The client library takes memory
-/// for 64 of them as soon as it is logged in, and reads tables within tables by recursion, seven bytes a level: a publisher's
-/// headers in a longer frame would end the process for want of stack.
+/// Max bytes of a frame in both directions: the minimum that every RabbitMQ accepts. The client library allocates 64 of
+/// them at the login, and parses nested tables by recursion, seven bytes a level: a publisher's headers in a longer
+/// frame would overflow the stack.
 const MAX_FRAME_BYTES: u32 = 8 << 10;
 
-/// How such a URL is written.
+/// The form of a URL of this transport, for errors.
 const FORM: &str = "use amqp://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/VHOST][?durable[&replicas=N]][&silence=SECONDS][&management=PORT], or \
                     amqps:// for TLS, with ?ca=FILE[&cert=FILE&key=FILE]";
 
-/// Servers that are one broker, and how to log in to them.
+/// The nodes of one broker, and the login.
 pub(crate) struct Server {
     scheme: &'static str,
-    /// In the order in which they are tried.
+    /// The hosts, in the order in which they are tried.
     hosts: Vec<Host>,
     /// User name and password, if the URL has them.
     login: Option<(String, String)>,
     virtual_host: String,
     tls: Option<Arc<ClientConfig>>,
-    /// Whether we have a certificate of our own.
+    /// True if we have a certificate of our own.
     is_certified: bool,
     durability: Durability,
-    /// How long one may say nothing.
+    /// The silence after which a connection counts as lost.
     silence: Duration,
     /// The port of the management API, and whether the URL names it.
     management: (u16, bool),
     names: Names,
 }
 
-/// One of the servers.
+/// One of the nodes.
 pub(crate) struct Host {
     name: String,
     port: u16,
@@ -73,43 +73,43 @@ pub(crate) struct Host {
     shown: String,
 }
 
-/// Whether what lies on the broker survives it.
+/// The durability of topics, queues and messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Durability {
-    /// It is gone with the broker.
+    /// Lost with the broker.
     Transient,
-    /// It is on disk; queues on those of so many nodes, or of as many as the broker takes by itself.
+    /// On disk; queues on the disks of this many nodes, or of as many as the broker chooses.
     Durable {
-        /// Nodes that keep a queue.
+        /// The number of nodes that store a queue.
         replicas: Option<u16>,
     },
 }
 
 impl Server {
-    /// Reads a URL, and the files that it names. The URL itself is not in errors, because it may hold a password.
+    /// Reads a URL, and the files that it names. Errors do not hold the URL, because it may have a password.
     pub fn parse(url: &str) -> Result<Self, ConnectError> {
         let options = [&TLS_OPTIONS[..], &["durable", "replicas", MANAGEMENT_OPTION, SILENCE_OPTION]].concat();
         let url = Url::parse(url, &options, FORM)?;
         read(url).map_err(|what| ConnectError::Url(format!("no RabbitMQ URL: {what}; {FORM}")))
     }
 
-    /// Its name for people, without a password.
+    /// Returns the URL of the servers without a password, for sentences.
     pub fn name(&self) -> String {
         let hosts: Vec<&str> = self.hosts.iter().map(Host::shown).collect();
         format!("{}://{}", self.scheme, hosts.join(","))
     }
 
-    /// The servers, in the order in which they are tried.
+    /// Returns the hosts, in the order in which they are tried.
     pub fn hosts(&self) -> &[Host] {
         &self.hosts
     }
 
-    /// What TLS goes by, if it is a must.
+    /// Returns the TLS configuration, if TLS is required.
     pub fn tls(&self) -> Option<&Arc<ClientConfig>> {
         self.tls.as_ref()
     }
 
-    /// By what we log in.
+    /// Returns the kind of login.
     pub fn login(&self) -> Login {
         match self.login {
             Some(_) => Login::Password,
@@ -118,42 +118,42 @@ impl Server {
         }
     }
 
-    /// User name and password.
+    /// Returns user name and password.
     pub fn user(&self) -> (String, String) {
         self.login.clone().unwrap_or_else(|| (GUEST.to_owned(), GUEST.to_owned()))
     }
 
-    /// The virtual host.
+    /// Returns the virtual host.
     pub fn virtual_host(&self) -> &str {
         &self.virtual_host
     }
 
-    /// Names of topics there.
+    /// Returns the names of topics on the broker.
     pub fn names(&self) -> &Names {
         &self.names
     }
 
-    /// The port of the management API.
+    /// Returns the port of the management API.
     pub fn management(&self) -> u16 {
         self.management.0
     }
 
-    /// Whether the URL names that port.
+    /// Returns true if the URL names that port.
     pub fn names_management(&self) -> bool {
         self.management.1
     }
 
-    /// Whether what is made there survives the broker.
+    /// Returns whether topics and queues survive the broker.
     pub fn durability(&self) -> Durability {
         self.durability
     }
 
-    /// One of the servers, as the client library wants it.
+    /// Returns the URI of a host for the client library.
     pub fn uri(&self, host: &Host) -> AMQPUri {
         let (username, password) = self.user();
         let auth_mechanism = (self.login() == Login::Certificate).then_some(SASLMechanism::External);
         AMQPUri {
-            // The stream that the library is given speaks TLS already.
+            // The stream that the library is given is already encrypted.
             scheme: AMQPScheme::AMQP,
             authority: AMQPAuthority {
                 userinfo: AMQPUserInfo { username, password },
@@ -171,19 +171,19 @@ impl Server {
         }
     }
 
-    /// An error with the servers' name before it.
+    /// Returns an error as a sentence with the servers' name.
     pub fn sentence(&self, error: &ServerError) -> String {
         format!("{} {error}", self.name())
     }
 
-    /// An error for who wanted to connect.
+    /// Turns an error into that of a connect.
     pub fn error(&self, error: &ServerError) -> ConnectError {
         ConnectError::Server { server: self.name(), what: error.to_string() }
     }
 }
 
 impl fmt::Debug for Server {
-    /// The name alone: the rest may hold a password.
+    /// Prints the name alone: the other fields may hold a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name())
     }
@@ -195,28 +195,28 @@ impl Host {
         Self { name: host.clone(), port: address.port_or(port), shown: address.with_port_or(port) }
     }
 
-    /// Its name, which its certificate must have.
+    /// Returns its name, which its certificate must have.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// `HOST:PORT`.
+    /// Returns `HOST:PORT`.
     pub fn shown(&self) -> &str {
         &self.shown
     }
 
-    /// Where it may listen.
+    /// Resolves the host's addresses, with its AMQP port.
     pub fn addresses(&self) -> Result<Vec<SocketAddr>, ServerError> {
         self.addresses_of(self.port)
     }
 
-    /// The same of another port of the host.
+    /// Resolves the host's addresses, with another port.
     pub fn addresses_of(&self, port: u16) -> Result<Vec<SocketAddr>, ServerError> {
         let addresses = (self.name.as_str(), port).to_socket_addrs().map_err(ServerError::Unresolved)?;
         Ok(addresses.collect())
     }
 
-    /// The port where it listens.
+    /// Returns its AMQP port.
     pub fn port(&self) -> u16 {
         self.port
     }

@@ -1,4 +1,4 @@
-//! Being woken by the client library: a flag that is looked at without a lock, or slept on.
+//! Wake-ups by the client library: a flag that is polled without a lock, or slept on.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-/// A flag, up at first. Waking it as a [`Waker`] raises it.
+/// A flag, up at first, which is raised as a [`Waker`].
 #[derive(Debug)]
 pub(crate) struct Signal {
     up: AtomicBool,
@@ -15,21 +15,21 @@ pub(crate) struct Signal {
 }
 
 impl Signal {
-    /// One that is up.
+    /// Makes a flag that is up.
     pub fn new() -> Self {
         Self { up: AtomicBool::new(true), lock: Mutex::new(()), raised: Condvar::new() }
     }
 
-    /// Raises it, and wakes who sleeps.
+    /// Raises the flag, and wakes a sleeping thread.
     pub fn raise(&self) {
-        // Pairs with the loads in `lower` and `wait`: who finds it up finds what came before it.
+        // Pairs with the loads in `lower` and `wait`: a thread that sees the flag up sees all that was written before.
         self.up.store(true, Ordering::Release);
-        // Who is about to sleep holds the lock from its last look on: the waking cannot fall in between.
+        // A thread about to sleep holds the lock from its last look on, so the wake-up cannot fall in between.
         drop(self.lock());
         self.raised.notify_one();
     }
 
-    /// Lowers it; true if it was up.
+    /// Lowers the flag; returns true if it was up.
     pub fn lower(&self) -> bool {
         self.up.load(Ordering::Acquire) && self.up.swap(false, Ordering::Acquire)
     }
@@ -39,7 +39,7 @@ impl Signal {
         self.up.store(true, Ordering::Relaxed);
     }
 
-    /// Sleeps until it is up, or for so long; true if it is up.
+    /// Sleeps until the flag is up, or until the timeout; returns true if it is up.
     pub fn wait(&self, timeout: Duration) -> bool {
         let is_down = |_: &mut ()| !self.up.load(Ordering::Acquire);
         let slept = self.raised.wait_timeout_while(self.lock(), timeout, is_down);
@@ -61,7 +61,7 @@ impl Wake for Signal {
     }
 }
 
-/// Runs a future on this thread. None if it waits, and nothing wakes it for so long.
+/// Runs a future on this thread. Returns none if nothing wakes it within `timeout`.
 pub(crate) fn complete<F: Future>(future: F, timeout: Duration) -> Option<F::Output> {
     let signal = Arc::new(Signal::new());
     let waker = Waker::from(signal.clone());

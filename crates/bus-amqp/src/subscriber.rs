@@ -1,4 +1,4 @@
-//! Receives one topic.
+//! The subscriber of a topic.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ use crate::losses::Losses;
 use crate::place::Place;
 use crate::server::Server;
 
-/// A subscription.
+/// A subscription, which outlives its connections.
 pub(crate) struct AmqpSubscriber {
     inlet: Inlet,
-    /// Tells what came twice, and what the publishers' numbers miss.
+    /// The detector of duplicates, and of gaps in the publishers' sequence numbers.
     tracker: OriginTracker,
-    /// What the broker has dropped.
+    /// The losses of which the broker has given notice.
     losses: Losses,
     /// A message that waits behind a gap.
     kept: Option<Delivery>,
@@ -35,7 +35,7 @@ impl AmqpSubscriber {
         Ok(Self { inlet, tracker: OriginTracker::default(), losses: Losses::default(), kept: None })
     }
 
-    /// The next message that is here; then all notices are known that were sent before it. If there is none, nothing was
+    /// Returns the next message, after reading all notices that were sent before it. None means that no message was
     /// sent before the last notice that is not handed over.
     #[inline]
     fn take(&mut self) -> Option<Delivery> {
@@ -46,14 +46,14 @@ impl AmqpSubscriber {
                 self.losses.dropped(notice.delivery_tag, origin(&notice), may_be_last(&notice));
                 is_news = true;
             }
-            // A message may have come before the notice, and behind the look for one.
+            // A message may have come before the notice, but after the poll for messages.
             if next.is_some() || !is_news {
                 return next;
             }
         }
     }
 
-    /// Tells of a loss that nobody can count.
+    /// Reports a loss that cannot be counted.
     fn tell(&mut self, handler: &mut dyn FnMut(Event<'_>)) {
         handler(Event::Gap(Gap::Reconnected));
         self.tracker.told();
@@ -131,7 +131,8 @@ impl Subscriber for AmqpSubscriber {
     }
 }
 
-/// Whether it may be that nothing follows what was dropped: its time was over, or it was more than the broker keeps.
+/// Returns true if perhaps no message follows a dropped one: it has expired, or was longer than all that the broker
+/// keeps.
 fn may_be_last(notice: &Delivery) -> bool {
     let headers = notice.properties.headers().as_ref();
     let why = headers.and_then(|headers| headers.inner().get("x-first-death-reason"));
@@ -139,12 +140,13 @@ fn may_be_last(notice: &Delivery) -> bool {
     is_over || notice.data.len() > MAX_BEHIND_BYTES
 }
 
-/// Where a message comes from, if it is one of ours.
+/// Returns the origin of a message, if it has our header.
 fn origin(delivery: &Delivery) -> Option<Origin> {
     wire::decode(&delivery.data).and_then(|message| message.origin)
 }
 
-/// The headers that another program has sent, in JSON; of values that are no text, what the client library shows.
+/// Returns the headers from another program, in JSON; values that are no text are shown as the client library prints
+/// them.
 fn headers(delivery: &Delivery) -> Option<String> {
     let (mut object, mut fields) = (Object::default(), Object::default());
     for (name, value) in delivery.properties.headers().iter().flat_map(|headers| headers.inner()) {

@@ -1,4 +1,4 @@
-//! [`Wait::Adaptive`] over any transport that can sleep: what sleeps is the transport's, when is not.
+//! [`Wait::Adaptive`] over any transport that can sleep: the transport sleeps, this module decides when.
 
 use tickpath_clock::{AdaptiveWait, HostClock, Rest, Wait, relax};
 
@@ -8,7 +8,8 @@ use crate::queue::{Pulled, Puller};
 use crate::token::ResumeToken;
 use crate::topic::{Event, PublisherState, Subscriber};
 
-/// A subscriber that was opened to wait so: one that adapts is told when to sleep, any other is as it was.
+/// Wraps a subscriber opened with [`Wait::Adaptive`], which then sleeps only when that strategy says so; returns any
+/// other unchanged.
 pub fn subscriber(wait: Wait, inner: impl Subscriber + 'static) -> Result<Box<dyn Subscriber>, ConnectError> {
     match wait {
         Wait::Adaptive => Ok(Box::new(Adaptive { inner, rests: rests()? })),
@@ -16,7 +17,7 @@ pub fn subscriber(wait: Wait, inner: impl Subscriber + 'static) -> Result<Box<dy
     }
 }
 
-/// The same for a puller.
+/// Wraps a puller in the same way as [`subscriber`].
 pub fn puller(wait: Wait, inner: impl Puller + 'static) -> Result<Box<dyn Puller>, ConnectError> {
     match wait {
         Wait::Adaptive => Ok(Box::new(Adaptive { inner, rests: rests()? })),

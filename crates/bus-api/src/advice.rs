@@ -1,27 +1,27 @@
 //! Advice: settings of a server that cost latency or safety.
 
-/// One look at a server.
+/// One observation about a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Advice {
-    /// Its subject.
+    /// Subject of the observation.
     pub name: &'static str,
-    /// How it is there; or why it does not tell.
+    /// Observed value; or why the server does not report it.
     pub value: Result<String, String>,
-    /// The cost; none if it is as it should be, or not known.
+    /// Cost of the value; none if it is good or unknown.
     pub cost: Option<Cost>,
 }
 
 /// The cost or the risk of a setting, and the remedy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cost {
-    /// It costs time.
+    /// The setting costs time.
     Latency {
         /// The cost.
         why: &'static str,
         /// The remedy.
         remedy: &'static str,
     },
-    /// It can lose messages.
+    /// The setting can lose messages.
     Safety {
         /// The risk.
         why: &'static str,
@@ -31,22 +31,22 @@ pub enum Cost {
 }
 
 impl Advice {
-    /// As it should be.
+    /// Creates the observation of a good value.
     pub fn good(name: &'static str, value: impl Into<String>) -> Self {
         Self { name, value: Ok(value.into()), cost: None }
     }
 
-    /// It costs time.
+    /// Creates the observation of a value that costs time.
     pub fn latency(name: &'static str, value: impl Into<String>, why: &'static str, remedy: &'static str) -> Self {
         Self { name, value: Ok(value.into()), cost: Some(Cost::Latency { why, remedy }) }
     }
 
-    /// It can lose messages.
+    /// Creates the observation of a value that can lose messages.
     pub fn safety(name: &'static str, value: impl Into<String>, why: &'static str, remedy: &'static str) -> Self {
         Self { name, value: Ok(value.into()), cost: Some(Cost::Safety { why, remedy }) }
     }
 
-    /// The server does not tell, and why.
+    /// Creates the observation of a value that the server does not report, with the reason.
     pub fn unknown(name: &'static str, why: impl Into<String>) -> Self {
         Self { name, value: Err(why.into()), cost: None }
     }

@@ -1,8 +1,8 @@
-//! The suite that holds every transport to the promises of this crate.
+//! The test suite that checks every transport against the promises of this crate.
 //!
-//! A transport's tests run all [`CASES`] and all [`QUEUE_CASES`] by [`check`]. A case looks at
-//! [`Capabilities`](crate::Capabilities) or [`QueueCapabilities`](crate::QueueCapabilities) for what the transport says
-//! it can do; what it says it cannot, it must refuse in words. A case that fails panics and says why.
+//! A transport's tests run all [`CASES`] and all [`QUEUE_CASES`] by [`check`]. A case reads
+//! [`Capabilities`](crate::Capabilities) or [`QueueCapabilities`](crate::QueueCapabilities) and checks that the
+//! transport refuses all else with a clear error. A case that fails panics with the reason.
 
 mod behind;
 mod child;
@@ -43,7 +43,8 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Runs cases against the transport at a URL; `what` tells their names from those of other calls of this process.
+/// Runs cases against the transport at a URL; `what` distinguishes their names from those of other calls of this
+/// process.
 pub fn check(url: &str, what: &str, cases: &[(&str, Case)], connect: Connect) {
     for (name, case) in cases {
         println!("{url}: {what} {name}");
@@ -55,9 +56,8 @@ pub fn check(url: &str, what: &str, cases: &[(&str, Case)], connect: Connect) {
     }
 }
 
-/// A port on loopback that nobody listens on, for a server that a test starts: another one with each call, also of other
-/// processes beside this one, and, unless somebody changed `ip_local_port_range`, none of those that the system hands
-/// out by itself.
+/// Returns a free loopback port for a server that a test starts: a different one for each call, in other concurrent
+/// processes too. Unless `ip_local_port_range` was changed, it is none of the ports that the system assigns by itself.
 pub fn free_port() -> u16 {
     static CALLS: AtomicU64 = AtomicU64::new(0);
     const PORTS: u64 = 20_000;
@@ -69,11 +69,11 @@ pub fn free_port() -> u16 {
     found.expect("loopback has a free port between 10,000 and 30,000")
 }
 
-/// Claims a port until this process ends; false if it is claimed. A server takes a while to listen, in which another
-/// process's tests would find its port free too, and then talk to the wrong one.
+/// Claims a port until this process ends; returns false if it is claimed already. A server takes a while to listen, in
+/// which another process's tests would find its port free too, and then connect to the wrong server.
 fn claim(port: u16) -> bool {
     static CLAIMS: Mutex<Vec<UnixListener>> = Mutex::new(Vec::new());
-    // A name that is no file: it is gone with the process, however that ends.
+    // An abstract name, not a file, so that it is gone with the process, however that ends.
     let name = SocketAddr::from_abstract_name(format!("tickpath-test-port-{port}"));
     let Ok(claimed) = UnixListener::bind_addr(&name.expect("the name is short")) else { return false };
     CLAIMS.lock().unwrap_or_else(PoisonError::into_inner).push(claimed);

@@ -1,7 +1,7 @@
-//! Fields of any bytes as an object in JSON: those of a Redis stream's entry, and what other programs send beside a payload.
+//! Fields of any bytes as a JSON object: those of a Redis stream's entry, and those that come with a payload.
 //!
-//! A value that is no UTF-8 is an object there, `{"base64":"…"}`; a name that is none is `base64:…`, and so is one that begins
-//! like that itself. So no byte is lost. They stay in the order in which they are added.
+//! A value that is not UTF-8 becomes `{"base64":"…"}`; a name that is not UTF-8, or that begins with `base64:` itself,
+//! becomes `base64:…`. So no byte is lost. Fields keep the order in which they are added.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::topic::{Event, Foreign};
 
-/// Hands an event over, with what came beside the bytes if it is of another program.
+/// Passes an event to the handler; an event of another program gets its details.
 #[inline]
 pub fn hand_over(event: Event<'_>, details: impl FnOnce() -> Option<String>, handler: &mut dyn FnMut(Event<'_>)) {
     match event {
@@ -23,47 +23,47 @@ pub fn hand_over(event: Event<'_>, details: impl FnOnce() -> Option<String>, han
     }
 }
 
-/// Prefix of a field's name that is no text, before its bytes in base64.
+/// Prefix of the name of a field that is not text, before its bytes in base64.
 const BASE64: &str = "base64:";
 
-/// An object in JSON that is being made.
+/// Builder of a JSON object.
 #[derive(Debug, Default)]
 pub struct Object {
     text: String,
 }
 
 impl Object {
-    /// A field of any bytes.
+    /// Adds a field of any bytes.
     pub fn add(&mut self, name: &[u8], value: &[u8]) {
         self.add_json(name, &value_in_json(value).to_string());
     }
 
-    /// A field of several texts: an array, if there are more than one.
+    /// Adds a field of several texts: an array, unless there is exactly one.
     pub fn add_all<'a>(&mut self, name: &[u8], values: impl Iterator<Item = &'a str>) {
         let mut values: Vec<Value> = values.map(Value::from).collect();
         let value = if values.len() == 1 { values.remove(0) } else { Value::Array(values) };
         self.add_json(name, &value.to_string());
     }
 
-    /// A field whose value is JSON already.
+    /// Adds a field whose value is JSON already.
     pub fn add_json(&mut self, name: &[u8], value: &str) {
         let before = if self.text.is_empty() { '{' } else { ',' };
         write!(self.text, "{before}{}:{value}", name_in_json(name)).expect("a string takes all");
     }
 
-    /// A field that is an object itself, unless that has no fields.
+    /// Adds a field that is an object itself, unless that has no fields.
     pub fn add_object(&mut self, name: &[u8], object: Self) {
         if !object.text.is_empty() {
             self.add_json(name, &object.into_json());
         }
     }
 
-    /// The object, if it has any fields.
+    /// Returns the object, if it has any fields.
     pub fn if_any(self) -> Option<String> {
         (!self.text.is_empty()).then(|| self.into_json())
     }
 
-    /// The object.
+    /// Returns the object.
     pub fn into_json(mut self) -> String {
         self.text.push_str(if self.text.is_empty() { "{}" } else { "}" });
         self.text

@@ -1,78 +1,79 @@
-//! What goes wrong with topics and queues, in sentences.
+//! Errors of topics and queues, each written as a sentence.
 
-/// Why there is no connection, publisher or subscriber. A sentence with the remedy.
+/// Reason why there is no connection, publisher or subscriber: a sentence with the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// The URL names no transport.
     #[error("{0}")]
     Url(String),
-    /// The topic's name is no name.
+    /// The topic's name is invalid.
     #[error("{0}")]
     Name(String),
-    /// The transport cannot do what was asked for.
+    /// The transport does not support the operation.
     #[error("{transport} cannot {what}; {remedy}")]
     Unsupported {
-        /// Which transport.
+        /// Name of the transport.
         transport: &'static str,
-        /// What was asked for.
+        /// The unsupported operation.
         what: String,
-        /// What to do instead.
+        /// Alternative to use instead.
         remedy: &'static str,
     },
-    /// Somebody else publishes the topic.
+    /// Another publisher holds the topic.
     #[error("{0}")]
     HasPublisher(String),
     /// The server does not answer, or refuses.
     #[error("{server}: {what}")]
     Server {
-        /// Which one.
+        /// The server that failed.
         server: String,
-        /// What happened, and what to do.
+        /// The failure and its remedy.
         what: String,
     },
-    /// Anything else, in the transport's own words.
+    /// Any other error, in the transport's own words.
     #[error(transparent)]
     Other(#[from] Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl ConnectError {
-    /// True if the call was wrong, and no server was asked.
+    /// Returns true if the call itself was wrong, so that no server was asked.
     pub fn is_usage(&self) -> bool {
         matches!(self, Self::Url(_) | Self::Name(_) | Self::Unsupported { .. })
     }
 }
 
-/// Why a message was not published.
+/// Reason why a message was not published.
 #[derive(Debug, thiserror::Error)]
 pub enum PublishError {
     /// A registered subscriber is a whole topic behind.
     #[error("the topic is full: a subscriber is too slow; publish again when it has caught up, or stop it")]
     Full,
-    /// Nobody is subscribed to a topic whose policy is `fail`.
+    /// A topic with the policy `fail` has no subscriber.
     #[error("nobody is subscribed to this 'fail' topic; start a subscriber, or use 'overwrite'")]
     NoSubscriber,
-    /// It does not fit.
+    /// The message does not fit.
     #[error("a message of {bytes} bytes does not fit; this topic takes up to {limit}")]
     TooLarge {
-        /// The message.
+        /// Size of the message.
         bytes: usize,
-        /// The most that fits.
+        /// The largest size that fits.
         limit: usize,
     },
-    /// The transport takes nothing now, which can pass by itself.
+    /// The transport accepts nothing now, which can pass by itself.
     #[error("{0}")]
     Unavailable(String),
-    /// It was sent, and no answer came: it may be published, or be so later. [`Publisher::resend`](crate::Publisher::resend)
-    /// finds out.
+    /// In doubt: the message was sent and not confirmed, so it may be published now or later.
+    /// [`Publisher::resend`](crate::Publisher::resend) resolves it.
     #[error("{0}; nobody knows whether the message has arrived")]
     Unknown(String),
-    /// Anything else, in the transport's own words. It does not pass by itself.
+    /// Any other error, in the transport's own words. It does not pass by itself.
     #[error(transparent)]
     Other(#[from] Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl PublishError {
-    /// True if the same call can succeed later, with nobody changing anything but the load, the network or the servers.
+    /// Returns true if the same call can succeed later because the load, the network or the servers have changed,
+    /// without any other action.
     pub fn may_pass(&self) -> bool {
         match self {
             Self::Full | Self::NoSubscriber | Self::Unavailable(_) | Self::Unknown(_) => true,
@@ -80,69 +81,70 @@ impl PublishError {
         }
     }
 
-    /// That a message is surely not published, in words, and whether that can pass by itself.
+    /// Returns the error for a message that is certainly not published. `may_pass` states whether the cause can pass by
+    /// itself.
     pub fn not_published(sentence: String, may_pass: bool) -> Self {
         if may_pass { Self::Unavailable(sentence) } else { Self::Other(sentence.into()) }
     }
 
-    /// What became of the message.
+    /// Returns the fate of the message.
     pub fn fate(&self) -> Fate {
         if matches!(self, Self::Unknown(_)) { Fate::Unknown } else { Fate::NotPublished }
     }
 }
 
-/// What became of a message of a batch that failed.
+/// Fate of a message of a batch that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// It is published.
+    /// The message is published.
     Published,
-    /// It is not, and will not be.
+    /// The message is not published, and will not be.
     NotPublished,
-    /// Nobody knows.
+    /// In doubt: the message may be published now or later.
     Unknown,
 }
 
 impl Fate {
-    /// The numbers in a batch of the messages of which nobody knows.
+    /// Returns the indexes of the messages in doubt.
     pub fn unknown(fates: &[Self]) -> impl Iterator<Item = usize> + '_ {
         fates.iter().enumerate().filter(|&(_, &fate)| fate == Self::Unknown).map(|(number, _)| number)
     }
 
-    /// How many messages of a batch have used up the numbers of their publisher: all up to the last one that is published,
-    /// or may be.
+    /// Returns how many sequence numbers of the publisher the batch has used: all up to the last message that is
+    /// published or in doubt.
     pub fn used(fates: &[Self]) -> usize {
         fates.iter().rposition(|&fate| fate != Self::NotPublished).map_or(0, |last| last + 1)
     }
 }
 
-/// A batch that was published in part, or may have been.
+/// Error of a batch that was published in part, or may have been.
 #[derive(Debug, thiserror::Error)]
 #[error("{done} messages of the batch are published{}, then: {error}", others(.rest))]
 pub struct BatchError {
-    /// Messages that are published, before the first one that is not, or of which nobody knows.
+    /// Number of messages published before the first one that is not, or that is in doubt.
     pub done: usize,
-    /// What became of that one, and of those behind it; of which there is nothing here is not published.
+    /// Fates of message `done` and of those after it; a message beyond the end of the list is not published.
     pub rest: Vec<Fate>,
-    /// Why that one was not.
+    /// Reason why message `done` failed.
     #[source]
     pub error: PublishError,
 }
 
 impl BatchError {
-    /// A batch of which the first `done` are published. The next one failed for this reason, and those behind it were not
-    /// sent.
+    /// Returns the error of a batch whose first `done` messages are published. The next one failed for this reason, and
+    /// those after it were not sent.
     pub fn at(done: usize, error: PublishError) -> Self {
         let rest = if error.fate() == Fate::Unknown { vec![Fate::Unknown] } else { Vec::new() };
         Self { done, rest, error }
     }
 
-    /// What became of each message of a batch, and why the first one that is not published was not.
+    /// Returns the error of a batch from the fate of each message, and the reason why the first unpublished one failed.
     pub fn of(fates: &[Fate], error: PublishError) -> Self {
         let done = fates.iter().take_while(|&&fate| fate == Fate::Published).count();
         Self { done, rest: fates[done..Fate::used(fates)].to_vec(), error }
     }
 
-    /// What became of the message of this number in the batch.
+    /// Returns the fate of the message at this index of the batch.
     pub fn fate(&self, number: usize) -> Fate {
         match number.checked_sub(self.done) {
             None => Fate::Published,
@@ -150,13 +152,13 @@ impl BatchError {
         }
     }
 
-    /// The numbers in the batch of the messages of which nobody knows.
+    /// Returns the indexes of the messages in doubt.
     pub fn unknown(&self) -> impl Iterator<Item = usize> + '_ {
         Fate::unknown(&self.rest).map(|behind| self.done + behind)
     }
 }
 
-/// What the sentence of a batch says of the others.
+/// Returns the part of a batch error's text about the messages after the first failure.
 fn others(rest: &[Fate]) -> String {
     let count = |wanted| rest.iter().filter(|&&fate| fate == wanted).count();
     match (count(Fate::Published), count(Fate::Unknown)) {
@@ -167,38 +169,38 @@ fn others(rest: &[Fate]) -> String {
     }
 }
 
-/// Why nothing can be received. A lost connection is not one: it is made again, and told as a gap.
+/// Reason why nothing can be received. A lost connection is no such error: it is made again and reported as a gap.
 #[derive(Debug, thiserror::Error)]
 pub enum ReceiveError {
     /// The topic's own bytes are damaged.
     #[error("{0}")]
     Damaged(String),
-    /// What was handed over is not surely acknowledged, at least not all of it: it comes again, marked, or somebody else has it
-    /// by now, or nobody knows, as the sentence says. Told once; pulling goes on.
+    /// Delivered messages may not all be acknowledged: as the text states, they are redelivered, marked, or another
+    /// puller holds them by now, or they are in doubt. Reported once; pulling continues.
     #[error("{0}")]
     NotAcknowledged(String),
-    /// What a queue held is gone, or part of it. Told once; pulling goes on.
+    /// The queue has lost its messages, or part of them. Reported once; pulling continues.
     #[error("{0}")]
     Gone(String),
-    /// Anything else, in the transport's own words. It does not pass by itself.
+    /// Any other error, in the transport's own words. It does not pass by itself.
     #[error(transparent)]
     Other(#[from] Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl ReceiveError {
-    /// True if it was news, and the next call can succeed.
+    /// Returns true if the error is only a notice, so that the next call can succeed.
     pub fn may_pass(&self) -> bool {
         matches!(self, Self::NotAcknowledged(_) | Self::Gone(_))
     }
 }
 
-/// Why a message is not lent.
+/// Reason why a message is not lent.
 #[derive(Debug, thiserror::Error)]
 pub enum LendError {
-    /// Nothing is lent here, for this reason.
+    /// Messages are not lent here, for this reason.
     #[error("{0}; poll instead, which hands over copies")]
     NotHere(&'static str),
-    /// Nothing can be received.
+    /// Receiving failed.
     #[error(transparent)]
     Receive(#[from] ReceiveError),
 }

@@ -1,23 +1,23 @@
-//! Losses, and the message that carries the news of one: a bridge publishes it, and a recording keeps it.
+//! Losses, and the message that reports one: a bridge publishes it, and a recording keeps it.
 
-/// The kind of a message that tells of a loss.
+/// Kind of a message that reports a loss.
 pub const GAP_KIND: u8 = 255;
 
-/// What such a message begins with: eight letters, then how many messages were lost.
+/// First eight bytes of such a message, before the number of lost messages.
 const MAGIC: [u8; 8] = *b"TICKGAP1";
 
-/// A loss.
+/// Loss of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gap {
-    /// Exactly so many messages.
+    /// Exactly this many messages were lost.
     Missed(u64),
-    /// The connection was lost and made anew; nobody knows what came meanwhile.
+    /// The connection was lost and made again; how many messages were lost is unknown.
     Reconnected,
 }
 
 impl Gap {
-    /// The payload of the message that tells of it: eight letters, then how many messages were lost, little-endian; zero if
-    /// nobody knows.
+    /// Returns the payload of the message that reports the loss: eight letters, then the number of lost messages,
+    /// little-endian, or zero if it is unknown.
     pub fn record(self) -> [u8; 16] {
         let missed = match self {
             Self::Missed(missed) => missed,
@@ -29,7 +29,7 @@ impl Gap {
         bytes
     }
 
-    /// The loss that a message tells of; none if it is any other.
+    /// Returns the loss that a message reports; `None` for any other message.
     pub fn read(kind: u8, payload: &[u8]) -> Option<Self> {
         let missed = payload.strip_prefix(&MAGIC).filter(|_| kind == GAP_KIND)?;
         Some(match u64::from_le_bytes(missed.try_into().ok()?) {

@@ -1,41 +1,41 @@
-//! Messages that stay where they lie, for as long as who was lent them likes.
+//! Messages that are read in place, for as long as the borrower holds them.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::gap::Gap;
 
-/// A message that was lent. Its bytes stay as they are until the last clone of it has gone, whatever becomes of its
-/// subscriber and of the topic; a fork may read them too.
+/// A lent message. Its bytes stay unchanged until its last clone is dropped, whatever happens to its subscriber and
+/// topic; a forked process may read them too.
 #[derive(Clone)]
 pub struct Lent {
-    /// The topic's count of messages, from 0, where the transport keeps one.
+    /// Sequence number in the topic, from 0, where the transport keeps one.
     pub sequence: Option<u64>,
     /// The publisher's stamp, in ticks of the host's clock.
     pub stamp: u64,
-    /// What it is; 16 to 255.
+    /// Kind of the message; 16 to 255.
     pub kind: u8,
     payload: Arc<dyn AsRef<[u8]> + Send + Sync>,
 }
 
-/// What a subscriber finds that is lent messages.
+/// Result of asking a subscriber to lend a message.
 #[derive(Debug)]
 pub enum Lending {
     /// A message.
     Message(Lent),
     /// Messages that this subscriber will never see.
     Gap(Gap),
-    /// Nothing is there.
+    /// No message is available.
     Nothing,
 }
 
 impl Lent {
-    /// A message of which this holds the bytes.
+    /// Creates a lent message that holds these bytes.
     pub fn new(sequence: Option<u64>, stamp: u64, kind: u8, payload: impl AsRef<[u8]> + Send + Sync + 'static) -> Self {
         Self { sequence, stamp, kind, payload: Arc::new(payload) }
     }
 
-    /// Its bytes.
+    /// Returns the bytes of the message.
     #[inline]
     pub fn payload(&self) -> &[u8] {
         (*self.payload).as_ref()

@@ -1,4 +1,4 @@
-//! The contract of every transport: what publishing and subscribing mean, whoever carries the message.
+//! The contract of every transport: topics, queues, and the promises that each adapter keeps.
 //!
 //! ```text
 //!   connect(url) ──> Connection ──publisher(topic)──>  Publisher ── publish(stamp, kind, payload)
@@ -8,25 +8,25 @@
 //! The promises, which [`conformance`] runs against each transport:
 //!
 //! * **Order**: a subscriber sees one publisher's messages in the order of publishing, each whole and at most once.
-//! * **Loss is counted**: what a subscriber misses it learns as an [`Event::Gap`]; a transport that knows how many says so.
-//!   On brokers each message has a number of its publisher ([`Origin`]), by which a subscriber sees what is missing.
-//! * **An error says what became of the message**: it is published, it is not, or nobody knows
-//!   ([`PublishError::Unknown`]). What was unknown can be [sent again](Publisher::resend) as the same message, and comes once.
-//! * **A topic has one publisher** where [`Capabilities::single_publisher`] says so: a second one is refused by name.
-//! * **Start order is free**: a subscriber that starts before its publisher gets everything from the first message on, and
-//!   can ask meanwhile whether anybody publishes ([`Subscriber::publisher`]).
-//! * **Nothing is left behind**: killing a publisher or a subscriber at any moment stops nobody's next start.
+//! * **Loss is counted**: a subscriber gets each loss as an [`Event::Gap`], with the number of lost messages where the
+//!   transport knows it. On brokers each message has its publisher's sequence number ([`Origin`]), by which a
+//!   subscriber detects gaps.
+//! * **An error states the fate of the message**: published, not published, or in doubt ([`PublishError::Unknown`]). A
+//!   message in doubt can be [sent again](Publisher::resend) as the same message, and each subscriber gets it once.
+//! * **A topic has one publisher** where [`Capabilities::single_publisher`] says so: a second publisher is refused, and
+//!   the error names the first.
+//! * **Start order is free**: a subscriber that starts before its publisher gets everything from the first message on,
+//!   and can query meanwhile whether a publisher is alive ([`Subscriber::publisher`]).
+//! * **Nothing is left behind**: a publisher or subscriber that is killed at any moment blocks no later start.
+//! * **Resume**: where there is history, a subscriber returns [its position](Subscriber::token), and another subscriber
+//!   [starts after it](Start::After), without duplicates; messages lost since then are a gap.
+//! * **Lending**: where messages need no copy ([`Capabilities::lends`]), a subscriber can
+//!   [read a message in place](Subscriber::lend) for as long as it holds it.
 //!
-//! * **Who stops can go on**: where there is history, a subscriber says [where it stands](Subscriber::token), and another
-//!   one [starts behind it](Start::After), with nothing twice, and what is gone since told.
+//! A [queue](Pusher) gives each message to one of its pullers, at most once or at least once ([`Delivery`]).
 //!
-//! * **What is lent stays**: where messages need not be copied ([`Capabilities::lends`]), one can be
-//!   [read where it lies](Subscriber::lend) for as long as it is held.
-//!
-//! A [queue](Pusher) gives each message to one of its pullers, once or at least once, by name.
-//!
-//! What a transport truly cannot do it declares in [`Capabilities`]; the suite then checks that it refuses, in words.
-//! What is to be known before anybody connects (URLs, port, ways) its adapter tells in a [`Transport`].
+//! An adapter declares the limits of its transport in [`Capabilities`]; the suite checks that it refuses the rest with
+//! a clear error. Facts needed before a connection exists (URLs, port, modes) are in the adapter's [`Transport`].
 
 pub mod adaptive;
 mod advice;

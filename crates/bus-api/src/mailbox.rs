@@ -1,11 +1,11 @@
-//! Where an adapter whose client library has threads of its own leaves what came, for the thread that polls.
+//! Mailbox between a client library's own threads and the thread that polls.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// A queue between a client library's thread and the one that polls. Clones are the same mailbox.
+/// A queue between a client library's thread and the polling thread. Clones share one mailbox.
 #[derive(Debug)]
 pub struct Mailbox<T> {
     inner: Arc<Inner<T>>,
@@ -14,19 +14,19 @@ pub struct Mailbox<T> {
 #[derive(Debug)]
 struct Inner<T> {
     items: Mutex<VecDeque<T>>,
-    /// How many there are, so that an empty poll takes no lock.
+    /// Number of items, so that an empty poll takes no lock.
     length: AtomicUsize,
     came: Condvar,
 }
 
 impl<T> Mailbox<T> {
-    /// An empty one.
+    /// Creates an empty mailbox.
     pub fn new() -> Self {
         let items = Mutex::new(VecDeque::new());
         Self { inner: Arc::new(Inner { items, length: AtomicUsize::new(0), came: Condvar::new() }) }
     }
 
-    /// Leaves something, and wakes who waits.
+    /// Appends an item, and wakes a waiting thread.
     pub fn put(&self, item: T) {
         let mut items = self.items();
         items.push_back(item);
@@ -35,7 +35,7 @@ impl<T> Mailbox<T> {
         self.inner.came.notify_one();
     }
 
-    /// Takes the oldest, if there is one. Never waits for one.
+    /// Takes the oldest item, if there is one. Never waits.
     pub fn take(&self) -> Option<T> {
         if self.is_empty() {
             return None;
@@ -46,24 +46,24 @@ impl<T> Mailbox<T> {
         item
     }
 
-    /// How many are there.
+    /// Returns the number of items.
     pub fn len(&self) -> usize {
         self.inner.length.load(Ordering::Acquire)
     }
 
-    /// Whether nothing is there.
+    /// Returns whether there is no item.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Sleeps until something is there, or for so long.
+    /// Sleeps until there is an item, or until the timeout is over.
     pub fn wait(&self, timeout_ns: u64) {
         let items = self.items();
         let timeout = Duration::from_nanos(timeout_ns);
         let _slept = self.inner.came.wait_timeout_while(items, timeout, |items| items.is_empty());
     }
 
-    /// What a panic of another thread left is whole: each change is one call of the queue.
+    /// Locks the items, even after another thread panicked: each change is one call of the queue, so they are whole.
     fn items(&self) -> MutexGuard<'_, VecDeque<T>> {
         self.inner.items.lock().unwrap_or_else(PoisonError::into_inner)
     }

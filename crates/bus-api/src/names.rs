@@ -1,4 +1,4 @@
-//! Names of ours for topics that other programs call otherwise.
+//! Local names for topics that have other names on the server.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -6,18 +6,18 @@ use std::collections::BTreeMap;
 use crate::error::ConnectError;
 use crate::wire::check_name;
 
-/// The longest name on a server, in bytes.
+/// Max length of a name on the server, in bytes.
 const MOST_BYTES: usize = 255;
 
-/// Prefix of a name of ours in an option of a URL: `name.btc=market:BTC/USDT%40trade`.
+/// Prefix of a local name in an option of a URL: `name.btc=market:BTC/USDT%40trade`.
 pub(crate) const NAME_OPTION: &str = "name.";
 
-/// Names of topics on the server, where a URL says that it is not their own name.
+/// Names of topics on the server, where a URL sets a name other than their own.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Names(BTreeMap<String, String>);
 
 impl Names {
-    /// Notes that our topic of this name is called so on the server. An error is a sentence.
+    /// Adds the name that this topic has on the server. The error is a sentence.
     pub(crate) fn add(&mut self, ours: &str, theirs: String) -> Result<(), String> {
         check_name("topic", ours).map_err(|e| e.to_string())?;
         if theirs.len() > MOST_BYTES || theirs.chars().any(char::is_control) {
@@ -31,23 +31,23 @@ impl Names {
         }
     }
 
-    /// True if the URL gives none.
+    /// Returns true if the URL sets no names.
     pub fn are_none(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// All names on the server.
+    /// Returns all names on the server.
     pub fn all(&self) -> impl Iterator<Item = &str> {
         self.0.values().map(String::as_str)
     }
 
-    /// The name of a topic on the server, if that is not its own name.
+    /// Returns the name of a topic on the server, if the URL sets one.
     pub fn theirs(&self, topic: &str) -> Option<&str> {
         self.0.get(topic).map(String::as_str)
     }
 
-    /// The name of a topic on the server: its own name, which every transport must be able to carry, unless the URL
-    /// gives another one.
+    /// Returns the name of a topic on the server: the one that the URL sets, or else its own, which must be valid on
+    /// every transport.
     pub fn of_topic<'a>(&self, topic: &'a str) -> Result<Cow<'a, str>, ConnectError> {
         match self.theirs(topic) {
             Some(theirs) => Ok(Cow::Owned(theirs.to_owned())),

@@ -1,8 +1,8 @@
-//! Who published a message, and as his which: what tells a message that came twice, or never, on any broker.
+//! Publisher id and sequence number of a message: detects duplicates and gaps on any broker.
 //!
 //! ```text
-//!   publisher 7a…   0   1   2   2   4        one number a message, counted by its publisher
-//!   told            0   1   2   –   Missed(1), 4
+//!   publisher 7a…   0   1   2   2   4        one sequence number per message, counted by its publisher
+//!   delivered       0   1   2   –   Missed(1), 4
 //! ```
 
 use std::cmp::Reverse;
@@ -12,116 +12,117 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tickpath_clock::{Calibration, Clock, HostClock};
 
-/// The most publishers of one topic that are kept apart; of one that was silent for longest its numbers are forgotten.
+/// Max publishers of one topic that are tracked; beyond it the publisher that was silent longest is forgotten.
 const MOST_PUBLISHERS: usize = 1024;
 
-/// The most runs of missing numbers that are kept, for all publishers of a topic; the oldest one is forgotten.
+/// Max runs of missing numbers that are kept, over all publishers of a topic; beyond it the oldest run is forgotten.
 const MOST_HOLES: usize = 1024;
 
-/// Where a message on a broker comes from.
+/// Publisher id and sequence number of a message on a broker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Origin {
-    /// The clock that its stamp is of: [`clock_of`] the publisher's host, since its last boot.
+    /// Clock that took the stamp: [`clock_of`] the publisher's host, since its last boot.
     pub clock: u64,
-    /// The publisher, or pusher: another one for each that was opened.
+    /// Id of the publisher or pusher, different for each one that is opened.
     pub publisher: u64,
-    /// Its count of messages, from 0.
+    /// Sequence number, counted by the publisher from 0.
     pub number: u64,
 }
 
-/// What tells the clock of a host since its last boot from any other's.
+/// Returns the id of a host's clock since its last boot, different from any other clock's.
 pub fn clock_of(calibration: &Calibration) -> u64 {
     let (high, low) = calibration.boot_id.split_at(8);
     let word = |half: &[u8]| u64::from_le_bytes(half.try_into().expect("half of 16 bytes"));
     mix(word(high)) ^ word(low)
 }
 
-/// Numbers the messages of one publisher.
+/// Sequence numbers of one publisher's messages.
 #[derive(Debug)]
 pub struct Numbering {
     next: Origin,
 }
 
 impl Numbering {
-    /// For a publisher that is opened now.
+    /// Starts the numbering of a publisher that is opened now.
     pub fn new(clock: HostClock) -> Self {
         static OPENED: AtomicU64 = AtomicU64::new(0);
         let calibration = clock.calibration();
         let opened = OPENED.fetch_add(1, Ordering::Relaxed);
-        // Unique on this host by the moment, the process and the count; on others by their clock.
+        // Unique on this host by ticks, process id and counter; between hosts by their clock.
         let here = mix(clock.ticks()) ^ mix(u64::from(std::process::id()) << 32 | opened);
         let clock = clock_of(calibration);
         Self { next: Origin { clock, publisher: mix(here ^ mix(clock)), number: 0 } }
     }
 
-    /// What the message has that lies so many behind the next one.
+    /// Returns the origin of the message that is this many messages after the next one.
     pub fn ahead(&self, messages: usize) -> Origin {
         Origin { number: self.next.number + messages as u64, ..self.next }
     }
 
-    /// So many messages have had theirs: no other message gets the same.
+    /// Marks the numbers of this many messages as used, so that no other message gets them.
     pub fn advance(&mut self, messages: usize) {
         self.next.number += messages as u64;
     }
 }
 
-/// What a message is to who has seen those before it.
+/// Classification of a message by the messages of its publisher seen before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sighting {
-    /// The next one, or the first of its publisher with the number 0.
+    /// Next in sequence, or the first of its publisher with the number 0.
     Next,
-    /// The first of its publisher that is seen, and not its first: those before it may have come before anybody looked.
+    /// First of its publisher that is seen, with a number above 0: earlier ones may predate the subscription.
     First,
-    /// So many of its publisher have not come, and never will. It is the next one then, when it is seen once more.
+    /// This many messages of its publisher are missing for good. The message counts as next when it is passed again.
     After(u64),
-    /// It has come before.
+    /// Duplicate.
     Again,
-    /// A later one of its publisher came before it: it was told as missed, or as part of a loss, or nobody looked yet.
+    /// Out of order: a later message of its publisher came first. It was reported as missed or as part of a loss, or
+    /// predates the subscription.
     Late,
 }
 
-/// Keeps the last number of each publisher of a topic.
+/// Last sequence number of each publisher of a topic.
 #[derive(Debug, Clone, Default)]
 pub struct OriginTracker {
-    /// Of the message seen last: mostly that publisher's is the next one, too.
+    /// Publisher of the last message, which mostly sends the next one too.
     last: Option<(u64, Place)>,
-    /// Of the others.
+    /// All other publishers.
     others: HashMap<u64, Place>,
-    /// Gaps that were told for all.
+    /// Number of uncounted losses reported, each for all publishers.
     told: u64,
-    /// Messages seen.
+    /// Number of messages seen.
     seen: u64,
     again: u64,
     late: u64,
-    /// Numbers that were missing when a later one of their publisher came, the oldest run first.
+    /// Publisher and numbers that were missing when a later message of that publisher came, the oldest run first.
     holes: VecDeque<(u64, Range<u64>)>,
-    /// Whether the news of a loss is handed over as a message.
+    /// Whether a published loss is delivered as a message.
     is_carrier: bool,
 }
 
-/// What is known of a publisher's message that was seen last.
+/// State after a publisher's last message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LastSeen {
-    /// Who published it.
+    /// Publisher id.
     pub publisher: u64,
-    /// His number that comes next.
+    /// Next sequence number of the publisher.
     pub next: u64,
-    /// A loss was told behind it: numbers that are missing next are part of that.
+    /// A loss was reported after that message: numbers that are missing next are part of it.
     pub is_told: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Place {
-    /// The number that comes next.
+    /// Next sequence number.
     next: u64,
-    /// The gaps that had been told when this was seen.
+    /// Number of uncounted losses that had been reported at the publisher's last message.
     told: u64,
-    /// When it was seen, in messages.
+    /// Number of messages seen up to the publisher's last message.
     seen: u64,
 }
 
 impl OriginTracker {
-    /// Takes a message in.
+    /// Classifies a message and records it.
     #[inline]
     pub fn see(&mut self, origin: Origin) -> Sighting {
         self.seen += 1;
@@ -135,31 +136,32 @@ impl OriginTracker {
         self.see_other(origin)
     }
 
-    /// A loss was told whose messages nobody counted: numbers that are missing next are part of it.
+    /// Records that an uncounted loss was reported: numbers that are missing next are part of it.
     pub fn told(&mut self) {
         self.told += 1;
     }
 
-    /// One that has seen these, the last one of each of some publishers, and nothing else. The last one of all is first.
+    /// Returns a tracker that has seen only these, the last message of each of some publishers, the most recent first.
     pub fn behind(seen: impl IntoIterator<Item = LastSeen>) -> Self {
         let place = |last: &LastSeen| Place { next: last.next, told: u64::from(!last.is_told), seen: 0 };
         let mut seen = seen.into_iter().map(|last| (last.publisher, place(&last)));
         Self { last: seen.next(), others: seen.collect(), told: 1, ..Self::default() }
     }
 
-    /// The message seen last; none if there was none with an origin.
+    /// Returns the message seen last; `None` if none had an origin.
     pub fn last(&self) -> Option<LastSeen> {
         self.last.map(|(publisher, place)| self.last_seen(publisher, place))
     }
 
-    /// Whether a message has been seen, or one behind it; true if none was that has an origin.
+    /// Returns whether a message, or a later one of its publisher, was seen; true if no message with an origin was
+    /// seen.
     pub fn has_seen(&self, origin: Origin) -> bool {
         let known = self.last.filter(|&(publisher, _)| publisher == origin.publisher).map(|(_, place)| place);
         let known = known.or_else(|| self.others.get(&origin.publisher).copied());
         self.last.is_none() || known.is_some_and(|place| origin.number < place.next)
     }
 
-    /// The last message of each of the publishers that were seen last, the last one of all first.
+    /// Returns the last message of each of the most recent publishers, the most recent first.
     pub fn latest(&self, publishers: usize) -> Vec<LastSeen> {
         let mut others: Vec<_> = self.others.iter().map(|(&publisher, &place)| (publisher, place)).collect();
         others.sort_unstable_by_key(|(_, place)| Reverse(place.seen));
@@ -171,22 +173,22 @@ impl OriginTracker {
         LastSeen { publisher, next: place.next, is_told: place.told != self.told }
     }
 
-    /// The news of a loss is handed over as the message that it is, from now on: for who carries it on.
+    /// Switches to delivering a published loss as its message, for a bridge.
     pub fn carry_on(&mut self) {
         self.is_carrier = true;
     }
 
-    /// Whether it is.
+    /// Returns whether a published loss is delivered as its message.
     pub fn is_carrier(&self) -> bool {
         self.is_carrier
     }
 
-    /// How many messages came again, and were not handed over.
+    /// Returns the number of duplicates, which were not delivered.
     pub fn again(&self) -> u64 {
         self.again
     }
 
-    /// How many messages came behind a later one of their publisher, and were not handed over.
+    /// Returns the number of messages out of order, which were not delivered.
     pub fn late(&self) -> u64 {
         self.late
     }
@@ -223,7 +225,7 @@ impl OriginTracker {
         sighting
     }
 
-    /// Remembers that these numbers did not come when they were due.
+    /// Records these numbers as missing.
     fn open_hole(&mut self, publisher: u64, numbers: Range<u64>) {
         if self.holes.len() >= MOST_HOLES {
             self.holes.pop_front();
@@ -231,7 +233,7 @@ impl OriginTracker {
         self.holes.push_back((publisher, numbers));
     }
 
-    /// Whether this number was missing; it is not any more.
+    /// Removes this number from the missing ones; returns whether it was missing.
     fn fill_hole(&mut self, origin: Origin) -> bool {
         let is_there = |(publisher, numbers): &(u64, Range<u64>)| {
             *publisher == origin.publisher && numbers.contains(&origin.number)
@@ -257,7 +259,7 @@ impl OriginTracker {
     }
 }
 
-/// A number that looks like a random one (the finaliser of SplitMix64).
+/// Returns a number that looks random (the finaliser of SplitMix64).
 pub(crate) const fn mix(number: u64) -> u64 {
     let x = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -349,7 +351,8 @@ mod tests {
     }
 
     proptest! {
-        /// Beside a model that keeps everything: what is handed over rises, and with what is told is all there was.
+        /// Compares with a model that keeps everything: delivered numbers rise, and with the reported gaps cover all
+        /// numbers.
         #[test]
         fn nothing_is_handed_over_twice_or_lost_in_silence(
             steps in prop::collection::vec((0u64..3, prop_oneof![8 => Just(0i64), 1 => 1..5i64, 1 => -4..0i64]), 1..200),

@@ -1,28 +1,28 @@
-//! The sentence about a connection that is lost.
+//! Reason why a connection is lost.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Why there is no connection now, in a sentence: the thread that makes it again says it, and whoever is asked reads it.
+/// Reason why there is no connection now, as a sentence: set by the thread that reconnects, read by any other.
 #[derive(Debug, Clone, Default)]
 pub struct Outage(Arc<Mutex<Option<String>>>);
 
 impl Outage {
-    /// One that has begun, for this reason if it is known.
+    /// Creates an outage that has begun, with its reason if it is known.
     pub fn of(why: Option<String>) -> Self {
         Self(Arc::new(Mutex::new(why)))
     }
 
-    /// There is none, for this reason.
+    /// Records that there is no connection, and why.
     pub fn say(&self, why: String) {
         *self.locked() = Some(why);
     }
 
-    /// The connection is there.
+    /// Records that the connection is there.
     pub fn end(&self) {
         *self.locked() = None;
     }
 
-    /// Why there is no connection; none while it stands.
+    /// Returns why there is no connection; `None` while it stands.
     pub fn why(&self) -> Option<String> {
         self.locked().clone()
     }

@@ -1,14 +1,14 @@
-//! How long an adapter waits before it tries again what has failed: who refuses is not to be stormed.
+//! Backoff of an adapter before it retries, so that a server that refuses is not flooded.
 
 use std::time::Duration;
 
 use tickpath_clock::{Clock, HostClock, sleep_ns};
 
-/// A connection that held for so long was a good one, in nanoseconds.
+/// Nanoseconds between two lost connections after which the later one counts as good.
 const GOOD_NS: i64 = 5_000_000_000;
 
-/// The pause before the next attempt: none at first; behind a failure the first bound, and twice as long behind each
-/// further one, up to the last bound; none again behind a success.
+/// Pause before the next attempt: none at first, the first bound after a failure, doubled by each further failure up to
+/// the last bound. A success resets it to none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pause {
     first: Duration,
@@ -17,51 +17,51 @@ pub struct Pause {
 }
 
 impl Pause {
-    /// None yet. The first bound is not above the last one.
+    /// Creates a pause of zero. The first bound must not exceed the last one.
     pub const fn between(first: Duration, last: Duration) -> Self {
         assert!(first.as_nanos() <= last.as_nanos());
         Self { first, last, now: Duration::ZERO }
     }
 
-    /// How long it is.
+    /// Returns the current length.
     pub fn now(&self) -> Duration {
         self.now
     }
 
-    /// An attempt has failed. Gives how long it is from now on.
+    /// Records a failed attempt and returns the new length.
     pub fn grow(&mut self) -> Duration {
         self.now = self.now.saturating_mul(2).clamp(self.first, self.last);
         self.now
     }
 
-    /// An attempt was of use.
+    /// Records a successful attempt.
     pub fn reset(&mut self) {
         self.now = Duration::ZERO;
     }
 
-    /// Sleeps for so long.
+    /// Sleeps for the current length.
     pub fn sleep(&self) {
         sleep_ns(self.now.as_nanos() as u64);
     }
 }
 
-/// The pauses of who receives before a lost connection is made again: longer and longer, as long as none holds. A server
-/// that lets in and then refuses is not stormed.
+/// Pauses of a receiver before each reconnect, which grow as long as no connection holds. A server that accepts
+/// connections and then drops them is not flooded.
 #[derive(Debug)]
 pub struct Pauses {
     last: Pause,
-    /// When a connection was given up last, in ticks.
+    /// Ticks at which the last connection was given up.
     since: Option<u64>,
     clock: HostClock,
 }
 
 impl Pauses {
-    /// None was needed yet.
+    /// Creates the pauses of a receiver that has not reconnected yet.
     pub fn new(pause: Pause, clock: HostClock) -> Self {
         Self { last: pause, since: None, clock }
     }
 
-    /// A connection is given up. The pause before the next one: none if this one was a good one.
+    /// Records that a connection is given up, and returns the pause before the next one: none if this one was good.
     pub fn next_pause(&mut self) -> Pause {
         let now = self.clock.ticks();
         let is_good = self.since.is_none_or(|since| self.clock.ns_between(since, now) >= GOOD_NS);
@@ -81,7 +81,7 @@ mod tests {
 
     const FIRST: Duration = Duration::from_millis(100);
 
-    /// What it is behind so many failures, in milliseconds.
+    /// Returns the pauses after this many failures, in milliseconds.
     fn behind(pause: &mut Pause, failures: usize) -> Vec<u128> {
         (0..failures).map(|_| pause.grow().as_millis()).collect()
     }

@@ -1,11 +1,11 @@
-//! Where a subscriber has stopped, so that another one goes on behind it.
+//! Resume token: the position at which one subscriber stopped and another one resumes.
 //!
 //! ```text
-//!   kafka:0,2a,0,0:9f3c…,2a,0      transport : its own words : a publisher, his next number, and whether a loss was told
-//!                                  behind that : the next publisher …
+//!   kafka:0,2a,0,0:9f3c…,2a,0      transport : its own words : publisher id, its next number, 1 if a loss was reported
+//!                                  after that : the next publisher …
 //! ```
-//! Numbers are hexadecimal. What the words mean is the transport's own: the next message, and what tells the topic from
-//! another one of its name.
+//! Numbers are hexadecimal. The words are private to the transport: the next message, and an identity that
+//! distinguishes the topic from another one of its name.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,39 +13,40 @@ use std::str::FromStr;
 use crate::error::ConnectError;
 use crate::origin::{LastSeen, OriginTracker};
 
-/// Words that a transport has for a place.
+/// Number of words in a transport's position.
 const TOKEN_WORDS: usize = 4;
 
-/// Publishers whose last messages a token knows.
+/// Max publishers whose last messages a token holds.
 const PUBLISHERS: usize = 8;
 
-/// The longest name of a transport in a token.
+/// Max length of a transport's name in a token, in bytes.
 const MAX_TRANSPORT_BYTES: usize = 16;
 
-/// Where a subscriber has stopped: behind all that it was handed.
+/// Position after all events that a subscriber was given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResumeToken {
     /// The transport's name, padded with zeros.
     transport: [u8; MAX_TRANSPORT_BYTES],
     words: [u64; TOKEN_WORDS],
-    /// The last messages of those who published last: what they sent again comes not again.
+    /// Last messages of the most recent publishers, to detect duplicates after a resume.
     seen: [Option<LastSeen>; PUBLISHERS],
 }
 
-/// Text that is no resume token.
+/// Error for text that is no resume token.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is no resume token; take one that a subscriber gave")]
 pub struct NoToken(String);
 
 impl ResumeToken {
-    /// Of a transport, which has up to sixteen letters, digits and `+`.
+    /// Creates the token of a transport, whose name has up to sixteen letters, digits and `+`.
     pub fn new(transport: &str, words: [u64; TOKEN_WORDS], tracker: &OriginTracker) -> Self {
         let name = padded(transport).expect("a transport's name in a token is short and plain");
         let mut latest = tracker.latest(PUBLISHERS).into_iter();
         Self { transport: name, words, seen: std::array::from_fn(|_| latest.next()) }
     }
 
-    /// What it says to the transport that made it, with the copies that are known from before; any other refuses it.
+    /// Returns the position's words and a tracker that detects known duplicates. Fails for the token of another
+    /// transport.
     pub fn read(&self, transport: &str) -> Result<([u64; TOKEN_WORDS], OriginTracker), ConnectError> {
         if self.transport() != transport {
             let sentence = format!(

@@ -1,30 +1,30 @@
-//! What a transport is, for who has no connection yet: each adapter tells it in one [`Transport`].
+//! Facts about a transport before a connection exists: each adapter exports them as one [`Transport`].
 
 use crate::advice::Advice;
 use crate::connection::{About, Connection};
 use crate::error::ConnectError;
 
-/// A transport.
+/// Static description of a transport.
 #[derive(Debug, Clone, Copy)]
 pub struct Transport {
-    /// What people call it.
+    /// Common name.
     pub name: &'static str,
-    /// What its URLs begin with, without `://`; the usual one first.
+    /// URL schemes, without `://`; the usual one first.
     pub schemes: &'static [&'static str],
-    /// How its URLs are written, for who wrote none of any transport; empty if that is not to be told.
+    /// URL syntax, shown after a URL that names no transport; empty if it is not to be shown.
     pub form: &'static str,
-    /// The ways to use it, as its URLs end: the plain one, which is empty, and others like `?streams`.
+    /// Modes, as its URLs end: the plain one, which is empty, and others like `?streams`.
     pub ways: &'static [&'static str],
-    /// Where its servers listen if nobody says otherwise; none if it needs no server, but this host alone.
+    /// Default port of its servers; none if it needs no server, but this host alone.
     pub port: Option<u16>,
-    /// Connects to where such a URL says.
+    /// Connects to the place that a URL names.
     pub connect: fn(&str) -> Result<Box<dyn Connection>, ConnectError>,
-    /// What of a server that says this of itself costs latency or safety.
+    /// Returns the settings of a server that cost latency or safety, from its description.
     pub advise: fn(&About) -> Vec<Advice>,
 }
 
 impl Transport {
-    /// Whether a server carries the messages.
+    /// Returns whether a server carries the messages.
     pub const fn is_server(&self) -> bool {
         self.port.is_some()
     }

@@ -1,10 +1,10 @@
-//! URLs of servers, read the same for every transport. What is in a URL is never in an error, for it may be a password;
-//! but for the name of an option that cannot be one.
+//! URLs of servers, one syntax for every transport. Errors repeat only safe option names: the rest may be a password.
 //!
 //! ```text
 //!   SCHEME://[USER[:PASSWORD]@]HOST[:PORT][,HOST[:PORT]…][/PATH][?OPTION[=VALUE][&OPTION[=VALUE]…]]
 //! ```
-//! An option `name.TOPIC=NAME` says what a topic is called on the server, if not by its own name. `%20` and its like stand for bytes in the user, the password, the path and values. An IPv6 address has brackets.
+//! Option `name.TOPIC=NAME` sets the name of a topic on the server. `%20` and the like stand for bytes in the user, the
+//! password, the path and values. An IPv6 address has brackets.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,85 +13,85 @@ use std::time::Duration;
 use crate::error::ConnectError;
 use crate::names::{NAME_OPTION, Names};
 
-/// Options of every transport over TCP, in this order: that TLS is a must, the file of the authorities to trust, and the
-/// files of our own certificate and its key.
+/// Options of every transport over TCP, in this order: TLS required, file of the trusted authorities, and files of the
+/// client's certificate and its key.
 pub const TLS_OPTIONS: [&str; 4] = ["tls", "ca", "cert", "key"];
 
-/// The option that says where a password is. Every transport has it: who connects by a URL puts the password in its
-/// place before the URL is read here.
+/// Option that names the place of the password, on every transport. The password must replace it before the URL is
+/// parsed here.
 pub const PASSWORD_OPTION: &str = "password";
 
-/// The option that says where the password of Redis sentinels is, where they have another one than the servers; it is read
-/// as [`PASSWORD_OPTION`] is.
+/// Option that names the place of the Redis sentinels' password, where it differs from the servers' password; handled
+/// like [`PASSWORD_OPTION`].
 pub const SENTINEL_PASSWORD_OPTION: &str = "sentinel-password";
 
-/// The option of every transport over a network that says for how many seconds a server may say nothing. It is asked for a
-/// sign of life before that is over; one that gives none is given up, told as an outage, and connected to again.
+/// Option of every transport over a network: seconds that a server may be silent. The client asks for a sign of life
+/// before that time is over; a server that gives none is disconnected, reported as an outage, and connected to again.
 pub const SILENCE_OPTION: &str = "silence";
 
-/// How long a server may say nothing if the URL does not say it.
+/// Max silence of a server if the URL sets none.
 pub const USUAL_SILENCE: Duration = Duration::from_secs(10);
 
-/// The bounds of what a URL can say. Some servers give a sign of life each second at most.
+/// Valid range of the silence option. Some servers send a sign of life once a second at most.
 const SILENCE_SECONDS: std::ops::RangeInclusive<f64> = 3.0..=3600.0;
 
-/// The longest name of an option that is none and still told.
+/// Max length of an unknown option name that an error repeats, in bytes.
 const MOST_NAME_BYTES: usize = 20;
 
-/// A URL, in its parts.
+/// A URL, split into its parts.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Url {
-    /// What stands before `://`.
+    /// The part before `://`.
     pub scheme: String,
-    /// Who logs in.
+    /// User name of the login.
     pub user: Option<String>,
-    /// With what.
+    /// Password of the login.
     pub password: Option<String>,
-    /// Servers, in their order; none if it is a path alone.
+    /// Servers, in the order of the URL; empty if it is a path alone.
     pub servers: Vec<Address>,
-    /// Behind the slash that follows the servers, if one does.
+    /// The part after the slash that follows the servers, if there is one.
     pub path: Option<String>,
-    /// Behind the question mark, by name; empty where there is no value.
+    /// Options by name; the value is empty where none is given.
     options: BTreeMap<String, String>,
-    /// Names of topics there, where they are others.
+    /// Names of topics on the server, where they differ.
     pub names: Names,
 }
 
-/// Where a server listens.
+/// Address of a server.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Address {
-    /// A name or an address, without brackets.
+    /// Host name or IP address, without brackets.
     pub host: String,
-    /// Its port, if the URL has one.
+    /// Port, if the URL has one.
     pub port: Option<u16>,
 }
 
 /// Files for TLS.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TlsFiles {
-    /// The authorities to trust, PEM; those of this host if none.
+    /// Trusted authorities, PEM; this host's if none.
     pub ca: Option<PathBuf>,
-    /// Our own certificate and its key, PEM, for servers that ask who comes.
+    /// Client certificate and its key, PEM, for servers that require them.
     pub identity: Option<(PathBuf, PathBuf)>,
 }
 
 impl Url {
-    /// Reads a URL that may have these options. `form` says how such a URL is written, for who wrote another one.
+    /// Parses a URL that may have these options. `form` describes the valid syntax and ends the error of any other URL.
     pub fn parse(url: &str, options: &[&str], form: &str) -> Result<Self, ConnectError> {
         read(url, options).map_err(|what| ConnectError::Url(format!("{what}; {form}")))
     }
 
-    /// Whether an option stands there.
+    /// Returns whether the URL has this option.
     pub fn has(&self, option: &str) -> bool {
         self.options.contains_key(option)
     }
 
-    /// The value of an option that stands there; empty if it has none.
+    /// Returns the value of an option, empty if it has none; `None` if the URL has no such option.
     pub fn option(&self, option: &str) -> Option<&str> {
         self.options.get(option).map(String::as_str)
     }
 
-    /// How long a server may say nothing. An error is a sentence.
+    /// Returns how long a server may be silent. The error is a sentence.
     pub fn silence(&self) -> Result<Duration, String> {
         let Some(seconds) = self.option(SILENCE_OPTION) else { return Ok(USUAL_SILENCE) };
         let seconds = seconds.parse::<f64>().ok().filter(|seconds| SILENCE_SECONDS.contains(seconds));
@@ -100,7 +100,8 @@ impl Url {
         seconds.map(Duration::from_secs_f64).ok_or_else(refusal)
     }
 
-    /// The files for TLS, if it is a must: by the option `tls`, or by a scheme that says so. An error is a sentence.
+    /// Returns the files for TLS if TLS is required, by the option `tls` or by a secure scheme. The error is a
+    /// sentence.
     pub fn tls(&self, is_secure_scheme: bool) -> Result<Option<TlsFiles>, String> {
         let file = |option| match self.option(option) {
             Some("") => Err(format!("'{option}' in the URL names no file")),
@@ -121,7 +122,7 @@ impl Url {
     }
 }
 
-/// A URL without names of topics, and what a topic is called on its server.
+/// Returns the URL without names of topics, and the topic's name on its server.
 pub fn at_server(url: &str, topic: &str) -> (String, String) {
     let Some((place, options)) = url.split_once('?') else { return (url.to_owned(), topic.to_owned()) };
     let is_name = |option: &&str| option.starts_with(NAME_OPTION);
@@ -132,19 +133,19 @@ pub fn at_server(url: &str, topic: &str) -> (String, String) {
 }
 
 impl std::fmt::Debug for Url {
-    /// Without what may be secret.
+    /// Leaves out the parts that may be secret.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Url").field("scheme", &self.scheme).field("servers", &self.servers).finish_non_exhaustive()
     }
 }
 
 impl Address {
-    /// With the port, if the URL has none.
+    /// Returns the port of the URL, or else this one.
     pub fn port_or(&self, port: u16) -> u16 {
         self.port.unwrap_or(port)
     }
 
-    /// `HOST:PORT`, as a URL has it.
+    /// Returns `HOST:PORT`, as written in a URL.
     pub fn with_port_or(&self, port: u16) -> String {
         let Self { host, .. } = self;
         let port = self.port_or(port);
@@ -232,8 +233,8 @@ fn read_options(options: Option<&str>, known: &[&str]) -> Result<(BTreeMap<Strin
     Ok((found, names))
 }
 
-/// That an option is none. It is named where it looks like one, and not where it may be of a password that has a '?':
-/// behind that an '@' follows.
+/// Returns the error for an unknown option. It names the option only if that looks like one and cannot be part of a
+/// password with a '?', which an '@' would follow.
 fn unknown(name: &str, options: &str, known: &[&str]) -> String {
     let is_of_a_name = |byte: u8| byte.is_ascii_alphabetic() || byte == b'-' || byte == b'_';
     let is_named = (1..=MOST_NAME_BYTES).contains(&name.len()) && name.bytes().all(is_of_a_name);
@@ -247,7 +248,7 @@ fn unknown(name: &str, options: &str, known: &[&str]) -> String {
     )
 }
 
-/// The text behind `%20` and its like.
+/// Decodes `%20` and the like.
 fn decode(text: &str) -> Result<String, String> {
     let mut decoded = Vec::with_capacity(text.len());
     let mut bytes = text.bytes();

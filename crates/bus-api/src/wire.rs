@@ -1,36 +1,37 @@
-//! A message inside a broker's message, the same on every broker, so that a bridge can carry it on.
+//! A message inside a broker's message, the same on every broker, so that a bridge can carry it.
 //!
 //! ```text
 //!   0        8      9          16        24          32        40
 //!   │ stamp  │ kind │ tickpt2  │ clock   │ publisher │ number  │ payload …
 //! ```
-//! Numbers are little-endian. The stamp is in ticks of the publisher's host, whose clock is named behind it; then comes who
-//! published, and his count of messages ([`Origin`]). A header of 16 bytes that ends with the mark `tickpt1` is read, too:
-//! it has no origin. What others publish, without a header, is no message of ours: a subscriber gets it as
-//! [`Event::Foreign`], and a puller takes it, if it was opened so, or else refuses or skips it.
+//! Numbers are little-endian. The stamp is in ticks of the publisher's host, followed by the id of that host's clock,
+//! the publisher id and the publisher's sequence number ([`Origin`]). A header of 16 bytes that ends with the mark
+//! `tickpt1` is accepted too, without an origin. Messages of other programs have no header: a subscriber gets them as
+//! [`Event::Foreign`], and a puller takes them if it was opened so, or else refuses or skips them.
 
 use crate::origin::{Origin, OriginTracker, Sighting};
 use crate::{BatchError, ConnectError, Event, Foreign, Gap, Message, PublishError};
 
-/// Bytes before the payload.
+/// Header size, in bytes.
 pub const HEADER_BYTES: usize = 40;
 
-/// Bytes before the payload of a message without an origin.
+/// Header size of a message without an origin, in bytes.
 const SHORT_HEADER_BYTES: usize = 16;
 
-/// Tells a message of ours from what else has so many bytes; its last letter is the format's version.
+/// Mark that distinguishes a message with this header from other bytes of that length; its last letter is the format's
+/// version.
 const MARK: [u8; 7] = *b"tickpt2";
 
-/// That of a message without an origin.
+/// Mark of a message without an origin.
 const SHORT_MARK: [u8; 7] = *b"tickpt1";
 
-/// Kinds below this are reserved, on every transport.
+/// First kind that users can choose; lower kinds are reserved on every transport.
 pub const FIRST_KIND: u8 = 16;
 
-/// The longest name of a topic or queue, in bytes; the same everywhere, so that a topic can move.
+/// Max length of a topic or queue name, in bytes; the same everywhere, so that a topic can move.
 pub const MAX_NAME_BYTES: usize = 128;
 
-/// The bytes before a payload.
+/// Returns the header that precedes a payload.
 pub fn header(stamp: u64, kind: u8, origin: Origin) -> [u8; HEADER_BYTES] {
     let mut bytes = [0; HEADER_BYTES];
     bytes[..8].copy_from_slice(&stamp.to_le_bytes());
@@ -42,7 +43,7 @@ pub fn header(stamp: u64, kind: u8, origin: Origin) -> [u8; HEADER_BYTES] {
     bytes
 }
 
-/// A whole message.
+/// Returns a whole message, header and payload.
 pub fn encode(stamp: u64, kind: u8, origin: Origin, payload: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(HEADER_BYTES + payload.len());
     bytes.extend_from_slice(&header(stamp, kind, origin));
@@ -50,7 +51,7 @@ pub fn encode(stamp: u64, kind: u8, origin: Origin, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The message in these bytes; none if somebody else made them.
+/// Decodes a message; returns `None` if another program made these bytes.
 #[inline]
 pub fn decode(bytes: &[u8]) -> Option<Message<'_>> {
     let (short, rest) = bytes.split_first_chunk::<SHORT_HEADER_BYTES>()?;
@@ -67,9 +68,10 @@ pub fn decode(bytes: &[u8]) -> Option<Message<'_>> {
     (mark == MARK).then_some(Message { sequence: None, stamp, kind, payload, origin: Some(origin) })
 }
 
-/// Hands over what these bytes are to a subscriber: nothing if the message came before. If others of its publisher are
-/// missing, that gap is told instead, and false given: then the same bytes are to be handed over once more. So there is one
-/// event a call at most. A gap that the topic's own count tells is to be [told](OriginTracker::told) to the tracker first.
+/// Passes the event in these bytes to the handler; a duplicate or late message makes none. If messages of its publisher
+/// are missing, it reports that gap instead and returns false, and the caller passes the same bytes again: each call
+/// makes at most one event. A gap that the topic's own count shows must be [reported](OriginTracker::told) to the
+/// tracker first.
 #[inline]
 pub fn hand_over(
     tracker: &mut OriginTracker,
@@ -101,7 +103,8 @@ pub fn hand_over(
     true
 }
 
-/// The message in bytes that a puller has taken; what others pushed has this kind, if one was asked for, and no stamp.
+/// Returns the message in the bytes that a puller has taken. A message of another program gets this kind, if one is
+/// given, and no stamp.
 pub fn pulled(bytes: &[u8], foreign: Option<u8>) -> Option<Message<'_>> {
     let adopt = |kind| Message { sequence: None, stamp: 0, kind, payload: bytes, origin: None };
     decode(bytes).or_else(|| foreign.map(adopt))
@@ -111,7 +114,7 @@ fn word(header: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(header[at..at + 8].try_into().expect("eight bytes"))
 }
 
-/// Refuses a reserved kind, and a payload above the limit.
+/// Rejects a reserved kind, and a payload above the limit.
 pub fn check_message(kind: u8, payload: &[u8], limit: usize) -> Result<(), PublishError> {
     if kind < FIRST_KIND {
         let sentence = format!("message kind {kind} is reserved; use {FIRST_KIND} to 255");
@@ -123,8 +126,7 @@ pub fn check_message(kind: u8, payload: &[u8], limit: usize) -> Result<(), Publi
     Ok(())
 }
 
-/// Sends what of a batch lies before the first message that [`check_message`] refuses, as without a batch; then tells of
-/// that one.
+/// Sends the messages of a batch before the first one that [`check_message`] rejects, then returns that rejection.
 pub fn send_good(
     kind: u8,
     payloads: &[&[u8]],
@@ -140,7 +142,7 @@ pub fn send_good(
     bad.map_or(Ok(()), |(done, error)| Err(BatchError::at(done, error)))
 }
 
-/// Refuses a name that some transport could not carry. `what` is `topic` or `queue`.
+/// Rejects a name that some transport could not carry. `what` is `topic` or `queue`.
 pub fn check_name(what: &str, name: &str) -> Result<(), ConnectError> {
     let good = |b: u8| b.is_ascii_alphanumeric() || b"._-:".contains(&b);
     if name.is_empty() || name.len() > MAX_NAME_BYTES || name.starts_with('.') || !name.bytes().all(good) {
@@ -190,7 +192,7 @@ mod tests {
             assert!(hand_over() || hand_over(), "{number}");
         }
         assert_eq!(told, ["0", "1", "Gap(Missed(1))", "3", "4"]);
-        // What the topic's own count has told is no gap of numbers, too.
+        // A gap that the topic's own count has reported is not reported again by sequence numbers.
         tracker.told();
         assert!(hand_over(&mut tracker, Some(9), &encoded(7), &mut |_| {}));
         assert_eq!(tracker.see(Origin { number: 8, ..ORIGIN }), Sighting::Next);
@@ -200,7 +202,7 @@ mod tests {
     fn foreign_messages_are_not_ours() {
         let mut padded = header(1, 16, ORIGIN);
         padded[12] = 1;
-        // A time and a size, as others write them.
+        // A time and a size, as other programs write them.
         let counted = [7, 0, 0, 0, 0, 0, 0, 0, 100, 0, 0, 0, 0, 0, 0, 0, 1, 2];
         let cut = &header(1, 16, ORIGIN)[..HEADER_BYTES - 1];
         for foreign in [

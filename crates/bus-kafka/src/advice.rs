@@ -1,9 +1,9 @@
-//! What of a server's settings costs time or loses messages. It tells nobody: this holds for each, and of what
-//! the URL asks for.
+//! Server settings that cost latency or lose messages. The protocol does not report them: the advice holds for every
+//! server, and for the options of the URL.
 
 use tickpath_bus_api::{About, Advice};
 
-/// All that is known.
+/// Returns all advice.
 pub(crate) fn advise(about: &About) -> Vec<Advice> {
     vec![
         copies(about.setting("replicas")),
@@ -24,7 +24,7 @@ pub(crate) fn advise(about: &About) -> Vec<Advice> {
     ]
 }
 
-/// What the URL asks for, and what that can lose.
+/// Returns the advice about the URL's number of replicas, and the loss it permits.
 fn copies(replicas: Result<&str, String>) -> Advice {
     let name = "Kafka copies of a topic";
     match replicas.as_deref().map(str::parse::<u32>) {

@@ -1,25 +1,25 @@
-//! What servers answer, and the client library for them: what it means, and in which words it is told.
+//! Errors from servers and from the client library: their meaning, and their text.
 
 use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
 use tickpath_bus_api::Fate;
 
 use crate::retention::Retention;
 
-/// What an error means to who asked.
+/// Meaning of an error for the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Meaning {
-    /// Nothing is done; the same can go well later.
+    /// Nothing is done; the same request can succeed later.
     NotYet,
-    /// It may be done, or be so later: no answer came, or one that leaves it open.
+    /// The request may be done, now or later: no answer came, or an ambiguous one.
     Unanswered,
-    /// Nothing is done, and will not be before somebody changes something.
+    /// Nothing is done, and retrying is futile until the configuration changes.
     Final,
 }
 
-/// The one table of what passes and what does not; of what is not in it, it is not known.
+/// Returns the meaning of an error, from the only table of error codes; none for a code that is not in it.
 pub(crate) fn meaning(error: &KafkaError) -> Option<Meaning> {
     match code_of(error)? {
-        // The server has looked at it, and its log takes nothing now; or it never left.
+        // The server has refused it for now, or it was never sent.
         Code::NotEnoughReplicas
         | Code::LeaderNotAvailable
         | Code::NotLeaderForPartition
@@ -39,7 +39,7 @@ pub(crate) fn meaning(error: &KafkaError) -> Option<Meaning> {
         | Code::ThrottlingQuotaExceeded
         | Code::Resolve
         | Code::QueueFull => Some(Meaning::NotYet),
-        // `PurgeQueue` too: what was sent before a connection broke waits in the queue to be sent again.
+        // `PurgeQueue` too: messages sent before a connection broke wait in the queue for a resend.
         Code::MessageTimedOut
         | Code::OperationTimedOut
         | Code::RequestTimedOut
@@ -92,46 +92,46 @@ pub(crate) fn meaning(error: &KafkaError) -> Option<Meaning> {
     }
 }
 
-/// What became of a message that came back with this. The client library sends a message again when an answer is lost,
-/// and tells the last answer only: the copy before may be in the log, whatever that is.
+/// Returns the fate of a message that came back with this error. The client library resends after a lost answer and
+/// reports the last answer only, so an earlier copy may be in the log whatever the error is.
 pub(crate) fn fate(error: &KafkaError) -> Fate {
     match code_of(error) {
-        // Of such a message no copy passes.
+        // No copy of such a message is accepted.
         Some(Code::MessageSizeTooLarge | Code::MessageBatchTooLarge | Code::InvalidRecord) => Fate::NotPublished,
         _ => Fate::Unknown,
     }
 }
 
-/// Whether the same can go well later, with nobody changing anything but the network or the servers.
+/// Returns whether the same request can succeed later, if only the network or the servers change.
 pub(crate) fn may_pass(error: &KafkaError) -> bool {
     matches!(meaning(error), Some(Meaning::NotYet | Meaning::Unanswered))
 }
 
-/// Why a server cannot be used. Reads on after the server's name.
+/// Reason for which a server cannot be used. Its text follows the server's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ServerError {
-    /// No such host.
+    /// The host name does not resolve.
     #[error("its name cannot be resolved ({0}); check the host, and what the server says in advertised.listeners")]
     Unresolved(String),
-    /// Nobody listens.
+    /// The connection was refused.
     #[error("refused the connection to {0}; start Kafka, or check host and port")]
     NobodyListens(String),
-    /// Nobody answers.
+    /// No answer came in time.
     #[error("did not answer within 5 s; check host, port and firewall, or whether the server hangs")]
     Timeout,
-    /// Nobody acknowledges.
+    /// No acknowledgement came in time.
     #[error("did not acknowledge within 30 s; look whether a leader is being elected, or replicas are missing")]
     Late,
-    /// Somebody else listens.
+    /// The peer does not speak Kafka's protocol.
     #[error("answers, but not as Kafka does; check the port, or ask for TLS if it speaks that: ?tls")]
     NotKafka,
-    /// It hung up.
+    /// The server closed the connection.
     #[error(
         "closed the connection; if it wants TLS or a login, put them into the URL \
          (kafka://USER:PASSWORD@HOST:PORT?tls), else look into its log and try again"
     )]
     Closed,
-    /// It hung up before there was TLS: it stopped just then, or it takes the greeting for nonsense.
+    /// The server closed the connection before the TLS handshake was done: it just stopped, or does not speak TLS.
     #[error(
         "closed the connection in the middle of the TLS handshake; try again, and if that lasts, it speaks no TLS \
          there: ask for none, or check the port for one that does"
@@ -140,85 +140,85 @@ pub(crate) enum ServerError {
     /// The network failed.
     #[error("lost the connection ({0}); check the network, and try again")]
     Lost(String),
-    /// There is no TLS, or not with whom it should be. A sentence of its own.
+    /// The TLS handshake failed, or the peer is not the expected one. The text is a sentence of its own.
     #[error("{0}")]
     Tls(String),
-    /// It does not let us in.
+    /// The server refused the login.
     #[error("refused the login ({0}); check user and password, and the mechanism: sasl=MECHANISM in the URL")]
     Login(String),
-    /// It lets everybody in.
+    /// The server asks for no login.
     #[error("asks for no login there; leave user and password out of the URL, or use another port of it")]
     NoLogin,
-    /// It lets us in by another mechanism.
+    /// The server offers other login mechanisms.
     #[error("does not take a login of this kind; name one of its own with 'sasl=' in the URL: {0}")]
     Mechanism(String),
-    /// A message that the client library cannot take out of its batch.
+    /// The client library cannot decode a message of a batch.
     #[error(
         "has a message that cannot be read here ({0}); let its publishers, and compression.type of the topic, use \
          none, gzip, snappy or lz4, or start behind it"
     )]
     Unreadable(String),
-    /// The topic is not there.
+    /// The topic does not exist.
     #[error("has no such topic any more; open it again, which makes it anew")]
     Gone,
-    /// The name is taken, almost.
+    /// Kafka treats the name as the same as another topic's.
     #[error("refused the name; it takes names that differ only in '.' and '_' for the same: use another one")]
     Name,
-    /// The topic's own limit is lower than ours.
+    /// The topic's own limit is below the message's size.
     #[error("takes no message of this size; raise max.message.bytes of the topic")]
     Size,
-    /// A queue that is removed is still pulled from.
+    /// A queue to be removed still has pullers.
     #[error("still has the places of this queue's pullers; drop the pullers, and remove it again")]
     Pulled,
-    /// Fewer copies than asked for.
+    /// The topic has fewer replicas than the URL asks for.
     #[error(
         "keeps the topic '{topic}' on {has} servers, not on the {wanted} that 'replicas' asks for; \
          give it more replicas there, use another name, or ask for fewer"
     )]
     Copies {
-        /// As it is called on the server.
+        /// Name on the server.
         topic: String,
-        /// Replicas of the partition that has fewest.
+        /// Number of replicas of the partition that has fewest.
         has: usize,
-        /// What the URL says.
+        /// Number in the URL.
         wanted: usize,
     },
-    /// It keeps another part of a topic than asked for.
+    /// The topic's retention differs from the publisher's.
     #[error(
         "keeps of the topic '{topic}' {has}, not {wanted}, by its cleanup.policy, retention.bytes and retention.ms; \
          publish as it is there, change it there, or use another name"
     )]
     Kept {
-        /// As it is called on the server.
+        /// Name on the server.
         topic: String,
-        /// What is there.
+        /// Retention of the topic.
         has: Retention,
-        /// What was asked for.
+        /// Retention that was asked for.
         wanted: Retention,
     },
-    /// What it keeps it does not say.
+    /// The server does not return the topic's retention.
     #[error("does not tell what it keeps of the topic '{0}'; give this client the right DescribeConfigs on it")]
     Untold(String),
-    /// More copies than servers.
+    /// The cluster has fewer servers than replicas were asked for.
     #[error("has fewer servers than replicas are asked for; start more of them, or ask for fewer: replicas=N")]
     FewServers,
-    /// Not ready, by its own words.
+    /// The server is not ready, by its own error.
     #[error("takes nothing now: {0}; try again, and look into its log if that lasts")]
     NotYet(String),
-    /// Anything else that it says.
+    /// Any other refusal by the server.
     #[error("refused: {0}; change the server's settings, or the rights of this client")]
     Refused(String),
 }
 
-/// What OpenSSL says of bytes that are no TLS.
+/// OpenSSL's texts for bytes that are not TLS.
 const NO_TLS: [&str; 3] = ["wrong version number", "packet length too long", "http request"];
 
-/// What is said of who hung up, however that shows. Who wants a login hangs up on who has none, and who speaks no TLS
-/// on who greets so.
+/// Texts of a closed connection. A server that wants a login closes it on a client without one, and a server without
+/// TLS on a TLS greeting.
 const HUNG_UP: [&str; 4] = ["unexpected eof", "Disconnected", "Connection reset", "Broken pipe"];
 
 impl ServerError {
-    /// What the client library says about a connection, if it is a reason. The text begins with the address.
+    /// Converts a connection error of the client library, if it is a reason. The text begins with the address.
     pub fn of_connection(code: Code, text: &str) -> Option<Self> {
         let text = text.split_once("://").map_or(text, |(_protocol, rest)| rest);
         let address = text.split_once('/').map_or(text, |(address, _)| address).to_owned();
@@ -243,7 +243,7 @@ impl ServerError {
         }
     }
 
-    /// Why a login went wrong.
+    /// Returns the reason of a failed login.
     fn of_login(text: &str) -> Self {
         match text.split_once("supported mechanisms:") {
             Some(_) if text.contains("current SASL state") => Self::NoLogin,
@@ -252,7 +252,7 @@ impl ServerError {
         }
     }
 
-    /// What a receiver cannot get over by waiting; anything else passes by itself.
+    /// Returns an error that waiting does not cure; none for errors that pass by themselves.
     pub fn lasting(error: &KafkaError) -> Option<Self> {
         let is_lasting = matches!(error, KafkaError::MessageConsumptionFatal(_))
             || code_of(error) == Some(Code::Fatal)
@@ -260,16 +260,16 @@ impl ServerError {
         is_lasting.then(|| error.into())
     }
 
-    /// Whether a server was there, and did not let us in, or was not who it should be.
+    /// Returns whether a server was reached, and refused us, or was not the expected one.
     pub fn is_refusal(&self) -> bool {
         matches!(self, Self::Tls(_) | Self::Login(_) | Self::NoLogin | Self::Mechanism(_))
     }
 
-    /// What an error of the client library tells of a message that it cannot read, if that is what it does.
+    /// Converts an error of the client library about a message that it cannot read, if it is one.
     pub fn of_message(code: Code, text: &str) -> Option<Self> {
         let is_one = match code {
             Code::NotImplemented | Code::BadCompression => true,
-            // Else it is about a connection.
+            // Without an offset the error is about a connection.
             Code::BadMessage => text.contains("at offset"),
             _ => false,
         };
@@ -277,7 +277,7 @@ impl ServerError {
         is_one.then(|| Self::Unreadable(what.to_owned()))
     }
 
-    /// Whether the same can go well later, with nobody changing anything but the network or the servers.
+    /// Returns whether the same request can succeed later, if only the network or the servers change.
     pub fn may_pass(&self) -> bool {
         match self {
             Self::Unresolved(_)
@@ -335,7 +335,7 @@ impl From<&KafkaError> for ServerError {
     }
 }
 
-/// The code in an error, if it has one.
+/// Returns the code of an error, if it has one.
 pub(crate) fn code_of(error: &KafkaError) -> Option<Code> {
     match error {
         KafkaError::AdminOp(code) => Some(*code),
@@ -343,7 +343,7 @@ pub(crate) fn code_of(error: &KafkaError) -> Option<Code> {
     }
 }
 
-/// Whether it is about connections: of several servers another one may do, and the same one when it is made again.
+/// Returns whether an error is about connections: another server, or a new connection to the same one, may work.
 pub(crate) fn is_of_connections(error: &KafkaError) -> bool {
     matches!(
         code_of(error),
@@ -358,7 +358,7 @@ pub(crate) fn is_of_connections(error: &KafkaError) -> bool {
     )
 }
 
-/// What stands in a text of the client library between the address and the state that it was in.
+/// Returns the part of a client library's text between the address and the connection state.
 fn reason(text: &str) -> &str {
     let text = text.split_once(" (after ").map_or(text, |(reason, _state)| reason);
     let text = text.split_once("bootstrap: ").map_or(text, |(_address, reason)| reason);
@@ -458,7 +458,7 @@ mod tests {
             (Code::PurgeInflight, Fate::Unknown, true),
             (Code::PurgeQueue, Fate::Unknown, true),
             (Code::NotEnoughReplicasAfterAppend, Fate::Unknown, true),
-            // A copy before may have arrived, and its answer was lost.
+            // An earlier copy may have arrived, with its answer lost.
             (Code::NotEnoughReplicas, Fate::Unknown, true),
             (Code::LeaderNotAvailable, Fate::Unknown, true),
             (Code::UnknownTopic, Fate::Unknown, false),
@@ -483,7 +483,7 @@ mod tests {
             (Code::AllBrokersDown, false),
             (Code::SSL, false),
             (Code::TopicAuthorizationFailed, true),
-            // Of one server; that all refuse is looked at.
+            // One server's refusal; that all refuse is checked separately.
             (Code::Authentication, false),
             (Code::UnknownTopicOrPartition, true),
         ] {

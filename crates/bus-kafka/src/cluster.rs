@@ -1,4 +1,4 @@
-//! What is asked of a cluster as a whole: whether it is there, its topics, and how far a queue has come.
+//! Requests to a cluster as a whole: reachability, topics, and the progress of queues.
 
 use std::fmt;
 use std::pin::pin;
@@ -25,28 +25,27 @@ use crate::reasons::Reasons;
 use crate::retention::Retention;
 use crate::server::Server;
 
-/// A topic that is asked for to see whether the cluster answers; it need not be there.
+/// Topic requested to see whether the cluster answers; it need not exist.
 const PROBE: &str = "tickpath";
 
-/// How long a server may take before it is asked whether it is there at all. Within it each of a name's addresses is
-/// tried.
+/// Timeout of the first probe of a connect, after which an outage is looked for. Each address of a host name is tried
+/// within it.
 const FIRST_LOOK: Duration = Duration::from_secs(1);
 
-/// How long a server may take to make or remove a topic; shorter than [`TIMEOUT`], so that it is the one that says so.
+/// Max time for a server to create or remove a topic; shorter than [`TIMEOUT`], so that the server reports the timeout.
 const WORK: Duration = Duration::from_secs(4);
 
-/// The longest batch that a topic of ours takes, which is what a server has if nobody changed it: what fits here fits
-/// there.
+/// Longest batch of a topic that we create, in bytes: a server's default, so that batches fit both.
 const MOST_BATCH_BYTES: &str = "1048588";
 
 /// A cluster that has answered.
 pub(crate) struct Cluster {
     server: Server,
     clock: HostClock,
-    /// Looks, and changes nothing.
+    /// Client for lookups, which changes nothing.
     lookup: BaseConsumer<Reasons>,
     admin: AdminClient<Reasons>,
-    /// The member of no group that was last asked how far a group has come.
+    /// Consumer for the last queried group's offsets; it never joins the group.
     counter: Mutex<Option<Counter>>,
 }
 
@@ -55,21 +54,21 @@ struct Counter {
     consumer: BaseConsumer<Reasons>,
 }
 
-/// What a look at a topic finds.
+/// Result of a topic lookup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Found {
     Nothing,
-    /// It is being made: a partition has no leader yet.
+    /// The topic is being created, or a partition has no leader.
     Forming,
-    /// It can be used.
+    /// The topic is usable.
     Topic(Size),
 }
 
-/// How large a topic is.
+/// Size of a topic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Size {
     partitions: i32,
-    /// On how many servers the partition is kept that is kept on fewest.
+    /// Number of replicas of the partition that has fewest.
     replicas: usize,
 }
 
@@ -87,33 +86,33 @@ impl Cluster {
         Ok(Self { clock, lookup, admin, counter: Mutex::new(None), server })
     }
 
-    /// Which one.
+    /// Returns the servers and their settings.
     pub fn server(&self) -> &Server {
         &self.server
     }
 
-    /// An error for who wanted to connect.
+    /// Returns the error of a failed connect.
     pub fn error(&self, error: &ServerError) -> ConnectError {
         self.server.error(error)
     }
 
-    /// What stamps are of.
+    /// Returns the clock of stamps and deadlines.
     pub fn clock(&self) -> HostClock {
         self.clock
     }
 
-    /// The end of a call that begins now.
+    /// Returns a deadline of [`TIMEOUT`] from now.
     pub fn deadline(&self) -> Deadline {
         Deadline::new(self.clock)
     }
 
-    /// The end of a call that begins now and may take so long.
+    /// Returns a deadline of `timeout` from now.
     pub fn deadline_after(&self, timeout: Duration) -> Deadline {
         Deadline::after(self.clock, timeout)
     }
 
-    /// Makes a topic that keeps so much unless it is there, and waits until it can be used; gives how many partitions
-    /// it has. One that is kept on fewer servers than was asked for is refused.
+    /// Creates a topic with this retention unless it exists, waits until it is usable, and returns its number of
+    /// partitions. Refuses an existing topic with fewer replicas than the URL asks for.
     pub fn ensure(&self, topic: &str, partitions: i32, retention: Retention) -> Result<i32, ServerError> {
         if self.look(topic)? == Found::Nothing {
             self.create(topic, partitions, retention)?;
@@ -131,10 +130,9 @@ impl Cluster {
         }
     }
 
-    /// Sees to it that a topic of one partition, which is there, keeps what its publisher asks for. One that is
-    /// undecided, as a subscriber makes it that comes first, is changed: for who lets old messages go only while it
-    /// holds nothing. One that lets old messages go some other way is as good for who lets them go, and so is one whose
-    /// settings are not told to us.
+    /// Ensures that an existing topic of one partition has the retention that its publisher asks for. An undecided
+    /// topic, created by a subscriber, is changed; to let messages expire only while it is empty. Any two retentions
+    /// that let messages expire are compatible, and unreadable settings are accepted.
     pub fn hold(&self, topic: &str, wanted: Retention) -> Result<(), ServerError> {
         let Some(found) = self.described(topic)? else { return Ok(()) };
         let Some(has) = retention(&found) else { return Ok(()) };
@@ -153,15 +151,15 @@ impl Cluster {
         Ok(())
     }
 
-    /// Whether a topic of one partition has never held a message.
+    /// Returns whether a topic of one partition has never held a message.
     fn is_empty(&self, topic: &str) -> Result<bool, ServerError> {
         let marks = self.watermarks(self.lookup.client(), topic, 0);
         let (_low, high) = marks.map_err(|e| self.explain(&e))?;
         Ok(high == 0)
     }
 
-    /// What a receiver cannot get over by waiting, of an error that its client has told, together with why. That no
-    /// server lets us in is looked at once more: the client says so once, and one of several may, or all by now.
+    /// Returns the lasting error, if any, behind an error reported by a receiver's client. A refusal by all servers is
+    /// checked with a new connection, because the client reports it once, and another server may let us in by now.
     pub fn lasting<C: ClientContext>(
         &self,
         client: &Client<C>,
@@ -185,7 +183,7 @@ impl Cluster {
         }
     }
 
-    /// Whether a server lets in who has never been here.
+    /// Checks whether a server lets a new client in.
     fn greet(&self) -> Result<(), ServerError> {
         let created = self.server.config(&[]).create_with_context(Reasons::default());
         let lookup: BaseConsumer<Reasons> = created.map_err(|e| ServerError::from(&e))?;
@@ -206,8 +204,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// Removes what a group has left, whose topic is gone: else the next queue of this name would begin where it stood.
-    /// The server drops that with the topic, so that a member that died in silence does not matter.
+    /// Removes the group of a removed topic, or the next queue of this name would begin at its offsets. The server
+    /// drops them with the topic, so a member that died silently does not matter.
     pub fn remove_group(&self, group: &str, partitions: i32) -> Result<(), ServerError> {
         let deadline = self.deadline();
         loop {
@@ -226,14 +224,14 @@ impl Cluster {
         }
     }
 
-    /// Messages of a queue that no puller is done with.
+    /// Returns the number of messages of a queue that are not acknowledged.
     pub fn waiting(&self, queue: &str) -> Result<u64, ServerError> {
         let deadline = self.deadline();
         let partitions = loop {
             match self.look(queue)? {
                 Found::Topic(Size { partitions, .. }) => break partitions,
                 Found::Nothing => return Ok(0),
-                // It may hold much: its server has just come back, or another one takes it over.
+                // The topic may hold many messages: its server has just restarted, or another one takes over.
                 Found::Forming => pause(&deadline)?,
             }
         };
@@ -243,7 +241,7 @@ impl Cluster {
             let (low, high) = marks.map_err(|e| self.explain(&e))?;
             let done = match place.offset() {
                 Offset::Offset(offset) if offset <= high => offset.max(low),
-                // Nobody has pulled from it, or not since it was cut short.
+                // No puller has pulled from the partition, or none since it was cut short.
                 _ => low,
             };
             waiting += (high - done).max(0) as u64;
@@ -251,7 +249,7 @@ impl Cluster {
         Ok(waiting)
     }
 
-    /// The oldest offset of a partition and the next one, asked for by a client that is to have its connection then.
+    /// Returns the oldest and the next offset of a partition, over the given client, which thereby connects.
     pub fn watermarks<C: ClientContext>(
         &self,
         client: &Client<C>,
@@ -261,13 +259,13 @@ impl Cluster {
         self.patiently(|left| client.fetch_watermarks(topic, partition, left))
     }
 
-    /// Lets the server forget what lies before these places. It only frees disk: a failure changes nothing else.
+    /// Asks the server to delete messages below these offsets. It only frees disk, so that a failure is ignored.
     pub fn free(&self, places: &TopicPartitionList) {
         let _freed = self.administer(self.admin.delete_records(places, &options()));
     }
 
     fn create(&self, topic: &str, partitions: i32, retention: Retention) -> Result<(), ServerError> {
-        // As many copies as the server's owner wants, if the URL does not say.
+        // The server's default number of replicas, unless the URL has one.
         let replicas = self.server.replicas.unwrap_or(-1);
         let settings = self.settings(retention);
         let mut new = NewTopic::new(topic, partitions, TopicReplication::Fixed(replicas));
@@ -280,19 +278,19 @@ impl Cluster {
         }
     }
 
-    /// What a topic of ours is made with.
+    /// Returns the settings of a new topic.
     fn settings(&self, retention: Retention) -> Vec<(&'static str, String)> {
         let mut settings = retention.settings();
         settings.push(("max.message.bytes", MOST_BATCH_BYTES.to_owned()));
         if let Some(replicas) = self.server.replicas {
-            // One server may be away, and what is acknowledged is on all others.
+            // One server may be down, and acknowledged messages are on all others.
             settings.push(("min.insync.replicas", (replicas - 1).max(1).to_string()));
         }
         settings
     }
 
-    /// Gives a topic the settings that it would be made with. All others that are set on it stay, which takes sending
-    /// them along: what is not sent is unset.
+    /// Changes the settings of a topic to those of a new one. Its other settings are sent along, because the server
+    /// resets those that are not.
     fn change(&self, topic: &str, found: &ConfigResource, retention: Retention) -> Result<(), ServerError> {
         let settings = self.settings(retention);
         let mut changed = AlterConfig::new(ResourceSpecifier::Topic(topic));
@@ -312,8 +310,8 @@ impl Cluster {
         }
     }
 
-    /// The settings of a topic, with what it keeps; none if we have no right to know. A server that has just heard of
-    /// it says nothing yet.
+    /// Returns the settings of a topic; none if we lack the right. Retries, because a server that has just learned of a
+    /// topic returns no settings yet.
     fn described(&self, topic: &str) -> Result<Option<ConfigResource>, ServerError> {
         let specifier = ResourceSpecifier::Topic(topic);
         let deadline = self.deadline();
@@ -347,7 +345,7 @@ impl Cluster {
         }
     }
 
-    /// How far a group has come in each partition of the topic of the same name.
+    /// Returns the committed offsets of a group in the topic of the same name.
     fn places(&self, group: &str, partitions: i32) -> Result<TopicPartitionList, ServerError> {
         let mut counter = self.counter.lock().unwrap_or_else(PoisonError::into_inner);
         let consumer = match counter.take() {
@@ -371,7 +369,7 @@ impl Cluster {
         }
     }
 
-    /// What came of a request, when it is there.
+    /// Waits for the result of an admin request.
     fn administer<T>(&self, request: impl Future<Output = KafkaResult<T>>) -> KafkaResult<T> {
         let result = finish(request);
         if result.is_err() {
@@ -380,7 +378,7 @@ impl Cluster {
         result
     }
 
-    /// Asks again, as long as the answer is that something is not ready yet.
+    /// Repeats a request while the answer is that something is not ready yet, until [`TIMEOUT`].
     pub fn patiently<T>(&self, mut ask: impl FnMut(Duration) -> KafkaResult<T>) -> KafkaResult<T> {
         let deadline = self.deadline();
         loop {
@@ -404,12 +402,12 @@ impl fmt::Debug for Cluster {
     }
 }
 
-/// What a topic keeps; none if the server does not tell.
+/// Reads the retention of a topic; none if the server does not return it.
 fn retention(found: &ConfigResource) -> Option<Retention> {
     Retention::read(|name| found.get(name)?.value.as_deref())
 }
 
-/// Lets the client library hand over what it has to say on the side.
+/// Polls until the client library has delivered its pending error reports.
 pub(crate) fn drain<C: ConsumerContext>(consumer: &BaseConsumer<C>) {
     const ENOUGH: usize = 100;
     for _ in 0..ENOUGH {
@@ -419,12 +417,12 @@ pub(crate) fn drain<C: ConsumerContext>(consumer: &BaseConsumer<C>) {
     }
 }
 
-/// Whether the cluster answers. Where every server refuses, that is not waited for any longer.
+/// Waits until the cluster answers. Fails early if every server refuses.
 fn ping(lookup: &BaseConsumer<Reasons>) -> Result<(), ServerError> {
     let mut last = ServerError::Timeout;
     for patience in [FIRST_LOOK, TIMEOUT.saturating_sub(FIRST_LOOK)] {
         let Err(error) = lookup.fetch_metadata(Some(PROBE), patience) else {
-            // One of a name's addresses may have refused before another one answered.
+            // One address of a host name may have refused before another one answered.
             drain(lookup);
             lookup.context().forget();
             return Ok(());
@@ -438,10 +436,10 @@ fn ping(lookup: &BaseConsumer<Reasons>) -> Result<(), ServerError> {
     Err(last)
 }
 
-/// The same error, or that there is no TLS, if that is behind it.
+/// Replaces the error by a failed TLS handshake, if that is its cause.
 fn without_tls(server: &Server, error: ServerError) -> ServerError {
     match error {
-        // It was spoken to.
+        // The server was reached, past TLS.
         ServerError::Login(_) | ServerError::NoLogin | ServerError::Mechanism(_) => error,
         _ => handshake::why_none(server).map_or(error, ServerError::Tls),
     }
@@ -459,7 +457,7 @@ fn topic_options() -> AdminOptions {
     options().operation_timeout(Some(WORK))
 }
 
-/// What came of a request about one thing.
+/// Returns the result of a request about one topic or group.
 fn outcome(results: KafkaResult<Vec<TopicResult>>) -> KafkaResult<()> {
     match results?.into_iter().next() {
         Some(Err((_name, code))) => Err(KafkaError::AdminOp(code)),
@@ -467,7 +465,7 @@ fn outcome(results: KafkaResult<Vec<TopicResult>>) -> KafkaResult<()> {
     }
 }
 
-/// Whether an answer means: not ready yet. What a topic was just made for, or as, may not be known everywhere.
+/// Returns whether an answer means "not ready yet". A new topic or setting may not be known to every server.
 fn passes(error: &KafkaError) -> bool {
     meaning(error) == Some(Meaning::NotYet)
         || matches!(code_of(error), Some(Code::UnknownTopicOrPartition | Code::UnknownPartition))
@@ -481,7 +479,7 @@ fn pause(deadline: &Deadline) -> Result<(), ServerError> {
     Ok(())
 }
 
-/// Sleeps until the client library's own thread has finished it, which every request has an end for.
+/// Sleeps until the client library's thread has finished the request; every request has a timeout.
 fn finish<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     let waker = Waker::from(Arc::new(Unpark(thread::current())));

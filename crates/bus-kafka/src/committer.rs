@@ -1,11 +1,11 @@
-//! Tells the server places on a thread of its own, so that who waits for the answer has an end.
+//! Commits offsets on a separate thread, so that waiting for the answer has a timeout.
 //!
-//! The client library has two calls for that. The one waits for the answer as long as the server stands still. Of the
-//! other one nobody is told the answer here: rdkafka calls `ConsumerContext::commit_callback` for what the library
-//! commits by itself, and for nothing else. So this thread waits in the first one.
+//! The client library has two commit calls. The synchronous call waits for the answer as long as the server is stalled.
+//! The asynchronous call's answer is not available here: rdkafka calls `ConsumerContext::commit_callback` only for the
+//! library's own commits. So this thread waits in the synchronous call.
 //!
-//! Answers say nothing of what they answer, and what the library sends again may arrive behind what was sent later. So
-//! one is on its way at a time: nothing is sent before the answer has come to what was sent before, however late.
+//! Answers do not name their commit, and a commit that the library resends may arrive after a later one. So one commit
+//! is in flight at a time: the next one is sent after the answer to the last one, however late.
 
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -16,24 +16,24 @@ use rdkafka::error::KafkaResult;
 
 use crate::share::Place;
 
-/// The thread of one puller.
+/// The commit thread of one puller.
 pub(crate) struct Committer {
-    /// None when it ends.
+    /// None while the committer is dropped.
     orders: Option<Sender<Vec<Place>>>,
     answers: Receiver<KafkaResult<()>>,
-    /// An answer is still to come.
+    /// An answer is outstanding.
     is_busy: bool,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Committer {
-    /// `commit` tells the server places, and waits for its answer.
+    /// Starts the thread, on which `commit` sends offsets and waits for the answer.
     pub fn start(mut commit: impl FnMut(&[Place]) -> KafkaResult<()> + Send + 'static) -> io::Result<Self> {
         let (orders, ordered) = channel::<Vec<Place>>();
         let (answer, answers) = channel();
         let work = move || {
             for places in ordered {
-                // Nobody listens any more where the puller was dropped meanwhile.
+                // The receiver is gone if the puller was dropped meanwhile.
                 let _ = answer.send(commit(&places));
             }
         };
@@ -41,12 +41,12 @@ impl Committer {
         Ok(Self { orders: Some(orders), answers, is_busy: false, thread: Some(thread) })
     }
 
-    /// Whether an answer is still to come.
+    /// Returns whether an answer is outstanding.
     pub fn is_busy(&self) -> bool {
         self.is_busy
     }
 
-    /// Tells the server these places. No answer may be still to come.
+    /// Sends these offsets. No answer may be outstanding.
     pub fn send(&mut self, places: Vec<Place>) {
         assert!(!self.is_busy, "one is on its way at a time");
         let orders = self.orders.as_ref().expect("it ends with its owner");
@@ -54,7 +54,7 @@ impl Committer {
         self.is_busy = true;
     }
 
-    /// The answer to what was sent last, if it comes so soon.
+    /// Returns the answer to the last commit, if it arrives within the timeout.
     pub fn answer(&mut self, timeout: Duration) -> Option<KafkaResult<()>> {
         match self.answers.recv_timeout(timeout) {
             Ok(answer) => {
@@ -68,8 +68,8 @@ impl Committer {
 }
 
 impl Drop for Committer {
-    /// The thread has ended behind this, and let go of what it commits by, unless an answer is still to come. Then it
-    /// ends by itself when that has come.
+    /// Joins the thread, which drops its consumer, unless an answer is outstanding. Then the thread ends by itself when
+    /// the answer has come.
     fn drop(&mut self) {
         self.orders = None;
         if let Some(thread) = self.thread.take()
@@ -90,7 +90,7 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(60);
 
-    /// A server that answers when it is told so, and what is held as long as the thread is there.
+    /// Returns a committer whose answers the test sends, and the offsets that it commits as long as its thread runs.
     fn server() -> (Committer, Sender<KafkaResult<()>>, Receiver<i64>) {
         let (go_on, gate) = channel();
         let (sent, came) = channel();

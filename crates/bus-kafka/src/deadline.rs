@@ -1,48 +1,48 @@
-//! How long a call may take.
+//! Timeouts of calls.
 
 use std::time::Duration;
 
 use tickpath_clock::{Clock, HostClock};
 
-/// How long a server may take to accept, and to answer.
+/// Max time for a server to accept a connection, and to answer a request.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The pause between two looks at something that the server is about to do.
+/// Pause between two checks for a pending change at the server, in nanoseconds.
 pub(crate) const PAUSE_NS: u64 = 10_000_000;
 
-/// The moment so long after it was made.
+/// A timeout, counted from the deadline's creation.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Deadline {
     clock: HostClock,
-    /// In ticks.
+    /// Start in clock ticks.
     start: u64,
     timeout: Duration,
 }
 
 impl Deadline {
-    /// Counts from now on, to [`TIMEOUT`].
+    /// Creates a deadline that ends in [`TIMEOUT`].
     pub fn new(clock: HostClock) -> Self {
         Self::after(clock, TIMEOUT)
     }
 
-    /// Counts from now on.
+    /// Creates a deadline that ends in `timeout`.
     pub fn after(clock: HostClock, timeout: Duration) -> Self {
         Self { clock, start: clock.ticks(), timeout }
     }
 
-    /// What is left of it.
+    /// Returns the remaining time.
     pub fn left(&self) -> Duration {
         let gone_ns = self.clock.ns_between(self.start, self.clock.ticks());
         self.timeout.saturating_sub(Duration::from_nanos(gone_ns.max(0) as u64))
     }
 
-    /// True when nothing is left.
+    /// Returns whether no time remains.
     pub fn is_over(&self) -> bool {
         self.left().is_zero()
     }
 }
 
-/// A time to sleep, in whole milliseconds: the client library spins through the rest of one. An hour at most.
+/// Rounds a sleep up to whole milliseconds, because the client library spins through a fraction. An hour at most.
 pub(crate) fn whole_ms(timeout_ns: u64) -> Duration {
     Duration::from_millis(timeout_ns.div_ceil(1_000_000).min(3_600_000))
 }

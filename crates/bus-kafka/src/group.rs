@@ -1,22 +1,22 @@
-//! A puller's share of a queue: the partitions that its group has given it, and how far it has come in each.
+//! A puller's share of a queue: the partitions that its group has assigned to it, and its progress in each.
 //!
 //! ```text
-//!   offsets of a partition   │ done with │ handed over │ fetched │ …
+//!   offsets of a partition   │   done    │ handed over │ fetched │ …
 //!                            0      committed     handed_over  fetched
 //! ```
-//! The place `committed` is kept by the server, with a note that says what the next puller of the partition must know:
+//! The server keeps the offset `committed`, with a note for the next puller of the partition:
 //!
-//! | note | who has the partition next marks as redelivered |
+//! | note | messages that the next puller marks as redelivered |
 //! |---|---|
-//! | none, and no place | nothing: nobody has ever pulled from it |
-//! | a number | what lies below this offset: so far its last puller had come, which then gave it away in order |
-//! | `open`, or anything else | all that was pushed before it got the partition: its last puller may have had it |
+//! | none, and no offset | none: no puller has ever pulled from the partition |
+//! | a number | those below this offset, which the last puller had reached when it gave the partition away in order |
+//! | `open`, or anything else | all pushed before it got the partition: the last puller may have had them |
 //!
-//! `open` stands there before the first message of a partition is handed over.
+//! `open` is committed before the first message of a partition is handed over.
 //!
-//! The offsets of a partition begin anew, or further down, where its end was lost or its topic was made anew. What
-//! comes then is old where it lies below `handed_over` and below the end that the partition had when that was noticed,
-//! and was made no later than what was handed over. All else is new.
+//! The offsets of a partition start over, or at a lower one, where its end was lost or its topic was recreated. A
+//! record after that is a duplicate if it lies below `handed_over`, and below the partition's end when the cut was
+//! noticed, and is no newer than the records handed over. All others are new.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -37,29 +37,29 @@ use crate::reasons::Reasons;
 use crate::record::{Fetched, Record};
 use crate::share::{Kept, OPEN, Place, Share, Shares};
 
-/// With so many bytes that are fetched and not handed over, nothing more is fetched.
+/// Size of the fetched records that are not handed over, in bytes, from which on fetching is paused.
 const MOST_KEPT_BYTES: usize = 16 << 20;
 
-/// Nobody removes a topic and makes it anew in so short a time: whoever has just looked does not look again.
+/// Time for which a check that the topic is the same stays valid: no client removes and recreates a topic so fast.
 const SURE: Duration = Duration::from_millis(5);
 
-/// What a puller knows, and its consumer tells it.
+/// State of a puller, updated by its consumer's callbacks.
 pub(crate) struct Group {
-    /// Why there is no server, should there be none.
+    /// Reasons for an outage, if there is one.
     pub reasons: Reasons,
     cluster: Arc<Cluster>,
-    /// The queue's topic, as it is called on the server.
+    /// Name of the queue's topic on the server.
     topic: String,
     delivery: Delivery,
     state: Mutex<Shares>,
-    /// Until then the topic is surely the same.
+    /// Time until which the last check of the topic is valid.
     sure: Mutex<Option<Deadline>>,
-    /// The puller has looked for the last time whether it is, and leaves.
+    /// The puller has made its last check of the topic, and leaves.
     is_leaving: AtomicBool,
 }
 
 impl Group {
-    /// A puller's that has no partition yet.
+    /// Creates the state of a puller without partitions.
     pub fn new(cluster: Arc<Cluster>, topic: &str, delivery: Delivery) -> Self {
         Self {
             reasons: Reasons::default(),
@@ -72,18 +72,18 @@ impl Group {
         }
     }
 
-    /// How many records are fetched and not handed over.
+    /// Returns the number of records that are fetched and not handed over.
     pub fn fetched(&self) -> usize {
         self.state().records.len()
     }
 
-    /// So much is fetched and not handed over that nothing more is to be fetched.
+    /// Returns whether fetching must pause, because enough records are buffered.
     pub fn is_full(&self) -> bool {
         self.state().kept_bytes >= MOST_KEPT_BYTES
     }
 
-    /// Keeps a record that has been fetched. Where it lies below what was fetched before, `end` is asked for the offset
-    /// that comes next in its partition at the server.
+    /// Keeps a fetched record. If it lies below records fetched before, calls `end` for the partition's next offset at
+    /// the server.
     pub fn keep(&self, message: &BorrowedMessage<'_>, end: impl FnOnce(i32) -> Option<i64>) {
         let record = Fetched {
             partition: message.partition(),
@@ -98,41 +98,39 @@ impl Group {
         }
     }
 
-    /// Whether a partition was found to begin anew, or further down; told once.
+    /// Returns, once, whether a partition was found to start over, or at a lower offset.
     pub fn take_cut(&self) -> bool {
         std::mem::take(&mut self.state().is_cut)
     }
 
-    /// Whether the next pull has a loss to tell.
+    /// Returns whether the next pull has a loss to report.
     pub fn has_loss(&self) -> bool {
         let state = self.state();
         state.is_cut || state.is_anew || state.unknown > 0 && self.delivery == Delivery::AtMostOnce
     }
 
-    /// Whether the topic was found to be another one, and the puller has not begun anew yet.
+    /// Returns whether the topic was found to be recreated, and the puller has not rejoined yet.
     pub fn is_anew(&self) -> bool {
         self.state().is_anew
     }
 
-    /// Of the member that takes this one's place then.
+    /// Returns the state for the member that replaces this one after the topic was recreated.
     pub fn anew(&self) -> Self {
         let group = Self::new(self.cluster.clone(), &self.topic, self.delivery);
         *group.state() = self.state().anew();
         group
     }
 
-    /// Whether the queue's topic is still the one that this puller has its places of. Where it is not, all is forgotten
-    /// that is known of it. Asked before each place that is told to the server: in a topic that was made anew it would
-    /// pass over messages that nobody has had.
+    /// Returns whether the queue's topic is still the one that this puller's offsets belong to; if not, forgets all
+    /// state. Checked before each commit: in a recreated topic a commit would skip messages that no puller has had.
     ///
-    /// Kafka's own id of a topic is not to be had here. But with a topic the server drops the places of its groups, and
-    /// it drops none for another reason as long as the group has members. So where it keeps no place any more that it
-    /// has told this puller, or acknowledged to it, the topic was removed, and one that is there is another one. That
-    /// nobody who has places of the old one tells them to the server keeps this true for the next look.
+    /// The client library does not offer Kafka's topic id. But the server drops a group's offsets with the topic, and
+    /// for no other reason while the group has members. So a missing offset that this puller has committed, or read
+    /// from the server, means that the topic was removed or recreated. As no puller commits offsets of the old topic,
+    /// this stays true for the next check.
     ///
-    /// What is removed and made anew between the look and the place that it is for is not seen. That is a moment, but
-    /// where the server is away and the client library sends the place again: then it lasts until the server refuses
-    /// this member, as it does when that was silent for too long.
+    /// A topic recreated between check and commit is not noticed. That is a moment, unless the server is away and the
+    /// client library retries the commit: then it lasts until the server refuses this member as silent for too long.
     pub fn is_same_topic(&self, consumer: &BaseConsumer<Self>, deadline: &Deadline) -> KafkaResult<bool> {
         if self.sure().is_some_and(|sure| !sure.is_over()) {
             return Ok(true);
@@ -154,38 +152,38 @@ impl Group {
         Ok(true)
     }
 
-    /// The consumer is about to leave, and has just looked whether the topic is the same: it cannot ask any more.
+    /// Marks that the consumer leaves, right after the topic check, because it cannot ask the server any more.
     pub fn leave(&self) {
         self.is_leaving.store(true, Ordering::Relaxed);
     }
 
-    /// What the server must know before the next records, up to so many, are handed over.
+    /// Returns the offsets to commit before the next records, at most `limit`, are handed over.
     pub fn places_before(&self, limit: usize) -> Vec<Place> {
         self.state().places_before(limit, self.delivery)
     }
 
-    /// What the server must know when all that was handed over is done with.
+    /// Returns the offsets to commit when all records handed over are done.
     pub fn places_done(&self) -> Vec<Place> {
         self.state().places_done()
     }
 
-    /// The server knows these places now.
+    /// Records that the server has committed these offsets.
     pub fn committed(&self, places: &[Place]) {
         self.reasons.forget();
         self.state().committed(places);
     }
 
-    /// These places were sent, and no answer came: the server may know them.
+    /// Records that these offsets were sent and not answered: the server may have committed them.
     pub fn unanswered(&self, places: &[Place]) {
         self.state().unanswered(places);
     }
 
-    /// These places were sent, and their answer did not come in time: it is still to come.
+    /// Records that these offsets were sent and their answer is overdue, but may still come.
     pub fn late(&self, places: &[Place]) {
         self.state().late(places);
     }
 
-    /// That answer has come; true if all is well.
+    /// Takes in the overdue answer; `is_done` if it was a success.
     pub fn came_late(&self, is_done: bool) {
         if is_done {
             self.reasons.forget();
@@ -193,32 +191,32 @@ impl Group {
         self.state().came_late(is_done);
     }
 
-    /// Of how many messages nobody knows whether the server counts them as done with.
+    /// Returns the number of messages in doubt: the server may or may not count them as done.
     pub fn in_doubt(&self) -> u64 {
         self.state().in_doubt()
     }
 
-    /// Of how many messages nobody knew that when they were given away; told once.
+    /// Returns, once, the number of messages that were in doubt when their partition was given away.
     pub fn take_unknown(&self) -> u64 {
         std::mem::take(&mut self.state().unknown)
     }
 
-    /// The next records, up to so many, which are handed over now.
+    /// Hands over the next records, at most `limit`.
     pub fn hand_over(&self, limit: usize) -> Vec<Record> {
         self.state().hand_over(limit)
     }
 
-    /// How many messages were handed over that can be acknowledged no more; told once.
+    /// Returns, once, the number of messages that were handed over and can no longer be acknowledged.
     pub fn take_given_away(&self) -> u64 {
         std::mem::take(&mut self.state().given_away)
     }
 
-    /// The group goes on without this puller, which is told so: it has nothing until it is given partitions again.
+    /// Drops everything when the group has excluded this puller, until partitions are assigned again.
     pub fn give_up(&self) {
         self.state().give_up();
     }
 
-    /// This puller's partitions, if so many messages are done with that they are to be freed.
+    /// Returns this puller's partitions if at least `least` done messages still take disk, and resets their count.
     pub fn to_free(&self, least: u64) -> Option<TopicPartitionList> {
         let mut state = self.state();
         if state.done < least || state.by_partition.is_empty() {
@@ -228,7 +226,7 @@ impl Group {
         Some(self.partitions(state.by_partition.keys().copied()))
     }
 
-    /// Places as the client library wants them.
+    /// Converts offsets and notes to the client library's list.
     pub fn list(&self, places: &[Place]) -> TopicPartitionList {
         let mut list = TopicPartitionList::new();
         for place in places {
@@ -239,7 +237,7 @@ impl Group {
         list
     }
 
-    /// Partitions as the client library wants them.
+    /// Converts partitions to the client library's list.
     fn partitions(&self, partitions: impl IntoIterator<Item = i32>) -> TopicPartitionList {
         let mut list = TopicPartitionList::new();
         for partition in partitions {
@@ -248,7 +246,7 @@ impl Group {
         list
     }
 
-    /// Takes partitions in. Where the server does not say what to mark in time, all is marked.
+    /// Takes in assigned partitions. If the server does not return the notes in time, all messages are marked.
     fn assigned(&self, consumer: &BaseConsumer<Self>, partitions: &TopicPartitionList) {
         if partitions.count() == 0 {
             return;
@@ -278,7 +276,7 @@ impl Group {
         }
     }
 
-    /// The offset below which messages are marked.
+    /// Returns the offset below which messages are marked as redelivered.
     fn redelivered(&self, consumer: &BaseConsumer<Self>, partition: i32, note: &str, deadline: &Deadline) -> i64 {
         match (self.delivery, note.parse::<i64>()) {
             (Delivery::AtMostOnce, _) => 0,
@@ -290,7 +288,7 @@ impl Group {
         }
     }
 
-    /// Gives partitions away, with a note for who gets them. Without it, that one marks more.
+    /// Gives partitions away, with notes for their next pullers, which mark more messages without them.
     fn revoked(&self, consumer: &BaseConsumer<Self>, partitions: &TopicPartitionList) {
         let partitions: Vec<i32> = partitions.elements().iter().map(|entry| entry.partition()).collect();
         let is_ours = self.delivery == Delivery::AtLeastOnce
@@ -299,7 +297,7 @@ impl Group {
             && (self.is_leaving() || matches!(self.is_same_topic(consumer, &self.cluster.deadline()), Ok(true)));
         let places = self.state().give_away(&partitions);
         if is_ours && !places.is_empty() {
-            // It leaves before the partitions do, over the same connection.
+            // The commit is sent before the partitions are given up, over the same connection.
             let _sent = consumer.commit(&self.list(&places), CommitMode::Async);
         }
     }
@@ -334,7 +332,7 @@ impl ConsumerContext for Group {
         }
     }
 
-    /// One queue holds all: no other needs a look in between.
+    /// Disables the library's polling of other queues, because one queue holds all events.
     fn main_queue_min_poll_interval(&self) -> Timeout {
         Timeout::Never
     }

@@ -1,5 +1,5 @@
-//! Why there is no TLS to a server. The client library has the same words for an unknown authority, another name and an
-//! expired certificate; so the handshake is tried once more, by a library that tells.
+//! Reasons for a failed TLS handshake. The client library reports an unknown authority, a wrong name and an expired
+//! certificate alike; so the handshake is repeated by a library that distinguishes them.
 
 use std::io::Read;
 use std::net::{TcpStream, ToSocketAddrs};
@@ -11,16 +11,16 @@ use tickpath_tls::{ALL_VERSIONS, ClientConfig, ClientConnection, StreamOwned, cl
 
 use crate::server::Server;
 
-/// How long each step may take: the server has just been reached, or could not be.
+/// Timeout of each step: the server has just been reached, or could not be.
 const STEP: Duration = Duration::from_secs(1);
 
-/// What the files in a URL are for, or, in a sentence, why they are for nothing.
+/// Reads the TLS files of a URL, or returns a sentence about what is wrong with them.
 pub(crate) fn read(files: &TlsFiles) -> Result<ClientConfig, String> {
     let identity = files.identity.as_ref().map(|(cert, key)| (cert.as_path(), key.as_path()));
     client_config(files.ca.as_deref(), identity, ALL_VERSIONS)
 }
 
-/// A sentence that reads on after the server's name, if there is no TLS with one of the servers as it is asked for.
+/// Returns a sentence to follow the server's name, if a TLS handshake with one of the servers fails.
 pub(crate) fn why_none(server: &Server) -> Option<String> {
     let config = Arc::new(read(server.tls.as_ref()?).ok()?);
     server.addresses().find_map(|(host, port)| shake_hands(host, port, config.clone()))
@@ -37,7 +37,7 @@ fn shake_hands(host: &str, port: u16, config: Arc<ClientConfig>) -> Option<Strin
     socket.set_write_timeout(Some(STEP)).ok()?;
     let connection = ClientConnection::new(config, name).ok()?;
     let mut stream = StreamOwned::new(connection, socket);
-    // The server says nothing of its own, unless it is that it does not like our certificate.
+    // The server sends nothing first, unless it rejects our certificate.
     let failed = stream.read(&mut [0]).err()?;
     why_not(&failed, host)
 }

@@ -1,4 +1,4 @@
-//! Sends messages to one topic and waits for what became of each. It knows bytes, and not whose they are.
+//! Sends messages to one topic and waits for the outcome of each. It handles bytes only, without their origin.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,60 +12,60 @@ use crate::cluster::Cluster;
 use crate::deadline::TIMEOUT;
 use crate::reports::Reports;
 
-/// Each message leaves at once, and arrives once and in order, also where the client library has to send it again.
+/// Producer settings: each message is sent at once, and arrives once and in order even if the client library resends
+/// it.
 const SETTINGS: [(&str, &str); 7] = [
-    // That a message is acknowledged by all replicas that are in step (acks=all) goes with it.
+    // Implies acks=all: a message is acknowledged by all in-sync replicas.
     ("enable.idempotence", "true"),
     ("linger.ms", "0"),
-    // A partition gets another leader when the session of the old one has ended, which takes 9 s, and that has taken
-    // over: a message waits for it.
+    // A message waits for its partition's next leader, which takes over when the old one's session has expired (9 s).
     ("message.timeout.ms", "30000"),
     ("request.timeout.ms", "5000"),
-    // The largest message and what goes around it; the topic itself takes up to 1,048,588 bytes.
+    // Largest message with its overhead; the topic itself takes up to 1,048,588 bytes.
     ("message.max.bytes", "1001000"),
-    // Of one round; more than this goes in several.
+    // Limits of one round; larger batches take several rounds.
     ("queue.buffering.max.messages", "100000"),
     ("queue.buffering.max.kbytes", "65536"),
 ];
 
-/// Longer than the client library takes to give a message up.
+/// Max wait for delivery reports, longer than the client library's message timeout.
 const PATIENCE: Duration = Duration::from_secs(40);
 
-/// How long is slept between two looks whether a server is there at all; reports wake who sleeps.
+/// Interval between checks for an outage while waiting for reports, which wake the sender.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// How long a server that was away may take to show that it is there again, before what waits for it is given up.
+/// Time for a server to answer after an outage, before the messages in flight are given up.
 const LAST_LOOK: Duration = Duration::from_secs(1);
 
-/// Puts the bytes of the message of this number behind those that are there.
+/// Appends the bytes of the message with this index to the buffer.
 pub(crate) type Fill<'a> = dyn Fn(usize, &mut Vec<u8>) + 'a;
 
-/// A way to one topic, with connections of its own.
+/// A sender to one topic, with its own connections.
 pub(crate) struct Line {
     cluster: Arc<Cluster>,
-    /// As it is called on the server.
+    /// Name on the server.
     topic: String,
     partitions: i32,
-    /// The partition of the next message.
+    /// Partition of the next message.
     next: i32,
-    /// None after an error that it does not get over.
+    /// None after an error that needs a new producer.
     producer: Option<ThreadedProducer<Reports>>,
-    /// The message on its way; kept, so that sending allocates nothing here.
+    /// Buffer of the message being sent; kept, so that sending allocates nothing here.
     value: Vec<u8>,
 }
 
-/// What became of each message, and why the first one failed that is not published.
+/// Outcome of each message, and the reason of the first failure.
 pub(crate) struct Failure {
-    /// In the order of sending; of which there is nothing here was not sent.
+    /// In the order of sending; messages beyond its end were not sent.
     pub fates: Vec<Fate>,
-    /// Why.
+    /// Reason of the first failure.
     pub sentence: String,
-    /// The same can go well later, with nobody changing anything but the network or the servers.
+    /// The same call can succeed later, if only the network or the servers change.
     pub may_pass: bool,
 }
 
 impl Failure {
-    /// The same as an error. It says of the first message that is not published whether that is sure.
+    /// Converts the failure to an error, which states whether the first unpublished message is surely not published.
     pub fn error(self) -> BatchError {
         let error = match self.fates.iter().find(|&&fate| fate != Fate::Published) {
             Some(Fate::Unknown) => PublishError::Unknown(self.sentence),
@@ -76,13 +76,13 @@ impl Failure {
 }
 
 impl Line {
-    /// Connects now, so that the first message does not pay for it. The topic is there.
+    /// Connects at once, so that the first message does not pay for it. The topic must exist.
     pub fn open(cluster: Arc<Cluster>, topic: String, partitions: i32) -> Result<Self, ServerError> {
         let producer = connect(&cluster, &topic, partitions)?;
         Ok(Self { cluster, topic, partitions, next: 0, producer: Some(producer), value: Vec::new() })
     }
 
-    /// Sends so many messages, in as many rounds as it takes. None is sent behind a round that fails.
+    /// Sends `count` messages, in as many rounds as it takes. Nothing is sent after a failed round.
     pub fn send(&mut self, count: usize, fill: &Fill<'_>) -> Result<(), Failure> {
         let mut done = 0;
         while done < count {
@@ -98,8 +98,8 @@ impl Line {
         Ok(())
     }
 
-    /// Sends as many of these as the client library takes in, then waits for their reports. Gives how many the server
-    /// has.
+    /// Sends as many of these messages as the client library accepts, then waits for their reports. Returns the number
+    /// of delivered messages.
     fn send_round(&mut self, numbers: std::ops::Range<usize>, fill: &Fill<'_>) -> Result<usize, Failure> {
         self.get_ready()?;
         let producer = self.producer.as_ref().expect("it is ready");
@@ -131,24 +131,24 @@ impl Line {
         let mut fates: Vec<Fate> =
             results.iter().map(|result| result.as_ref().err().map_or(Fate::Published, fate)).collect();
         if refused.is_some() {
-            // It never left.
+            // The refused message was never sent.
             fates.push(Fate::NotPublished);
         }
         let first = results.into_iter().find_map(Result::err).or(refused).expect("one has failed");
         let sentence = self.cluster.server().sentence(&reports.reasons.explain(&first));
-        // Behind a message of which nobody knows, the numbers by which the server tells what came twice have a hole.
+        // Behind a message in doubt, the idempotence sequence numbers of the producer have a gap.
         if fates.contains(&Fate::Unknown) || producer.client().fatal_error().is_some() {
             self.producer = None;
         }
         Err(Failure { fates, sentence, may_pass: may_pass(&first) })
     }
 
-    /// Connects where there is no connection. Of what fails here nothing was sent.
+    /// Connects if there is no connection. A failure here means that nothing was sent.
     fn get_ready(&mut self) -> Result<(), Failure> {
         let error = match &self.producer {
             Some(producer) => {
                 let reasons = &producer.context().reasons;
-                // Mostly there is a server, and nothing is asked.
+                // Usually there is no outage, and no request is made.
                 if reasons.outage().is_none() {
                     return Ok(());
                 }
@@ -169,13 +169,13 @@ impl Line {
                 Err(error) => error,
             },
         };
-        // It would wait longer and longer between its attempts.
+        // The old producer would wait longer and longer between its attempts.
         self.producer = None;
         let sentence = self.cluster.server().sentence(&error);
         Err(Failure { fates: Vec::new(), sentence, may_pass: error.may_pass() })
     }
 
-    /// Sleeps until the reports are in. Where no server at all is there for [`TIMEOUT`], what is on its way is dropped.
+    /// Sleeps until all reports are in. If no server at all is reachable for [`TIMEOUT`], drops the messages in flight.
     fn await_reports(&self, producer: &ThreadedProducer<Reports>, sent: usize) {
         let reports = producer.context();
         let patience = self.cluster.deadline_after(PATIENCE);
@@ -204,7 +204,7 @@ impl Line {
     }
 }
 
-/// A producer with a connection to the leader of each partition.
+/// Creates a producer with a connection to the leader of each partition.
 fn connect(cluster: &Cluster, topic: &str, partitions: i32) -> Result<ThreadedProducer<Reports>, ServerError> {
     let config = cluster.server().config(&SETTINGS);
     let producer: ThreadedProducer<Reports> =
@@ -213,7 +213,7 @@ fn connect(cluster: &Cluster, topic: &str, partitions: i32) -> Result<ThreadedPr
         let marks = cluster.watermarks(producer.client(), topic, partition);
         marks.map_err(|e| producer.context().reasons.explain(&e))?;
     }
-    // One of the servers may have refused before another one answered.
+    // One server may have refused before another one answered.
     producer.context().reasons.forget();
     Ok(producer)
 }
@@ -227,7 +227,7 @@ mod tests {
         use Fate::{NotPublished, Published, Unknown};
         let cases: [(&[Fate], bool, Fate, bool); 6] = [
             (&[Published, Unknown, NotPublished], true, Unknown, true),
-            // Nobody knows of it, whatever the last answer was.
+            // The first message is in doubt, whatever the last answer was.
             (&[Published, Unknown, NotPublished], false, Unknown, true),
             (&[NotPublished, Unknown], true, NotPublished, true),
             (&[NotPublished, Unknown], false, NotPublished, false),

@@ -1,4 +1,4 @@
-//! Finds out when an outage is over: the client library says that it reaches no server, and not when it does again.
+//! Detects the end of an outage, because the client library reports only its beginning.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -12,20 +12,20 @@ use crate::answer::ServerError;
 use crate::cluster::Cluster;
 use crate::reasons::Reasons;
 
-/// How long a question may take.
+/// Timeout of a probe.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Between two questions.
+/// Pause between two probes, in nanoseconds.
 const PAUSE_NS: u64 = 100_000_000;
 
-/// A thread that asks until a server answers, or nobody wants to know.
+/// A thread that probes until a server answers, or its consumer is dropped.
 pub(crate) struct Lookout {
     thread: Option<JoinHandle<()>>,
 }
 
 impl Lookout {
-    /// Asks for a topic of this consumer. When that is answered, the outage is counted, and the reasons that its context keeps
-    /// are forgotten.
+    /// Starts probing for a topic of this consumer. At the first answer, counts the outage, and clears the reasons in
+    /// the consumer's context.
     pub fn start<C: ConsumerContext + 'static>(
         cluster: &Arc<Cluster>,
         consumer: &Arc<BaseConsumer<C>>,
@@ -40,18 +40,18 @@ impl Lookout {
                 sleep_ns(PAUSE_NS);
             }
         };
-        // Without a thread it counts as over, and the next look starts another one.
+        // A failed spawn counts as over, and the next check starts another thread.
         let thread = std::thread::Builder::new().name("kafka-lookout".to_owned()).spawn(ask).ok();
         Self { thread }
     }
 
-    /// Whether a server has answered.
+    /// Returns whether a server has answered, or the consumer is gone.
     pub fn is_over(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 }
 
-/// Whether a server answers; none if the consumer is gone.
+/// Returns whether a server answers; none if the consumer is gone.
 fn is_answered<C: ConsumerContext>(
     cluster: &Cluster,
     consumer: &Weak<BaseConsumer<C>>,
@@ -63,14 +63,14 @@ fn is_answered<C: ConsumerContext>(
     cluster.server().tell_again(consumer.client());
     let is_there = match consumer.fetch_watermarks(topic, 0, PATIENCE) {
         Ok(_marks) => true,
-        // A server that refuses, or has no leader for it, is there.
+        // A server that refuses the request, or has no leader for the topic, is reachable.
         Err(e) => {
             let error = ServerError::from(&e);
             !error.may_pass() || matches!(error, ServerError::NotYet(_))
         }
     };
     if is_there {
-        // Before anybody sees that it is over.
+        // Counted before the end of the outage is visible.
         outages.fetch_add(1, Ordering::Relaxed);
         reasons(consumer.context()).answered();
     }

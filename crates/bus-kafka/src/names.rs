@@ -1,24 +1,24 @@
-//! How topics and queues are called on a Kafka server, one to one.
+//! Names of topics and queues on a Kafka server, one to one.
 //!
-//! | here | there |
+//! | name in this API | name on the server |
 //! |---|---|
-//! | topic `ticks.BTC-USDT` | `ticks.BTC-USDT`, as it stands |
-//! | topic `md:BTC-USDT` | `.md-.BTC--USDT`: a point in front, `:` as `-.` and `-` as `--` |
-//! | queue `orders` | `.orders-queue`: the same, and `-queue` behind |
+//! | topic `ticks.BTC-USDT` | `ticks.BTC-USDT`, unchanged |
+//! | topic `md:BTC-USDT` | `.md-.BTC--USDT`: a leading point, `:` as `-.` and `-` as `--` |
+//! | queue `orders` | `.orders-queue`: the same, with `-queue` appended |
 //!
-//! A name here never begins with a point, so that what has one there has only one meaning; and a single `-` in front of
-//! a letter is nothing but the end of a queue. Kafka takes names that differ only in `.` and `_` for the same, and
+//! A name in this API never begins with a point, so that a leading point is unambiguous; and a single `-` before a
+//! letter occurs only in the suffix of a queue. Kafka treats names that differ only in `.` and `_` as the same, and
 //! refuses the second one.
 
 use tickpath_bus_api::{ConnectError, Names, wire};
 
-/// How this transport is called in errors.
+/// Name of this transport in errors.
 pub(crate) const TRANSPORT: &str = "Kafka";
 
-/// The longest name of a topic on a server, in bytes.
+/// Longest topic name on a server, in bytes.
 const MAX_BYTES: usize = 249;
 
-/// The name of a topic on the server; `names` has those of the URL.
+/// Returns the name of a topic on the server; `names` has those of the URL.
 pub(crate) fn topic(name: &str, names: &Names) -> Result<String, ConnectError> {
     if let Some(theirs) = names.theirs(name) {
         return Ok(theirs.to_owned());
@@ -32,7 +32,7 @@ pub(crate) fn topic(name: &str, names: &Names) -> Result<String, ConnectError> {
     if name.contains(':') { fitting(name, format!(".{}", escape(name))) } else { Ok(name.to_owned()) }
 }
 
-/// What the topic of a queue, and the group of its pullers, are called on the server.
+/// Returns the name of a queue's topic and of its consumer group on the server.
 pub(crate) fn queue(name: &str) -> Result<String, ConnectError> {
     wire::check_name("queue", name)?;
     fitting(name, format!(".{}-queue", escape(name)))

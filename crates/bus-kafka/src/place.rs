@@ -1,99 +1,99 @@
-//! How far a subscription has come in its topic, and where it goes on when that place is gone.
+//! Position of a subscription in its topic, and where it resumes if that position is lost.
 
 use tickpath_bus_api::{ConnectError, Event, Gap, OriginTracker, ResumeToken, wire};
 
-/// How this transport is called in resume tokens.
+/// Name of this transport in resume tokens.
 pub(crate) const TOKEN: &str = "kafka";
 
-/// How far a subscription has come: behind all that was handed over, gaps too.
+/// Position of a subscription, behind everything that was handed over, including gaps.
 pub(crate) struct Place {
-    /// The offset that comes next.
+    /// The next offset.
     pub next: i64,
-    /// When the newest record was made that was seen, or the subscription, if none was; UTC, in milliseconds.
+    /// Timestamp of the newest record seen, or start of the subscription if none was; UTC, in milliseconds.
     pub newest_ms: i64,
-    /// What the record before the next one is known by; zero if it was not seen.
+    /// Fingerprint of the record before the next one; zero if it was not seen.
     mark: u64,
-    /// The record before the next one is still to be compared with its mark.
+    /// The record before the next one must still be compared with its fingerprint.
     is_unproven: bool,
     tracker: OriginTracker,
 }
 
-/// A gap that is not told yet, and the offset behind it.
+/// A gap that is not reported yet, and the offset behind it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ahead {
     pub gap: Gap,
     pub next: i64,
 }
 
-/// What became of a record.
+/// Outcome for a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Taken {
-    /// It was handed over, or is not to be.
+    /// The record was handed over, or need not be.
     Over,
-    /// A gap that lies before it was told. It is to be taken once more.
+    /// A gap before the record was reported; the record must be passed again.
     BehindGap,
-    /// It lies where another one was seen: the topic is another one.
+    /// Another record was seen at this offset: the topic was recreated.
     Changed,
 }
 
 impl Place {
-    /// Of a subscription that begins at an offset, and at a time.
+    /// Creates the position of a subscription that begins at an offset and a time.
     pub fn at(next: i64, now_ms: i64) -> Self {
         Self { next, newest_ms: now_ms, mark: 0, is_unproven: false, tracker: OriginTracker::default() }
     }
 
-    /// Of the subscriber that gave a token.
+    /// Restores the position of the subscriber that gave a token.
     pub fn of(token: &ResumeToken) -> Result<Self, ConnectError> {
         let ([next, newest_ms, mark, _], tracker) = token.read(TOKEN)?;
-        // No topic has so many messages: what is no offset lies behind its end.
+        // No topic has so many messages: an invalid offset lies behind its end.
         let next = i64::try_from(next).unwrap_or(i64::MAX);
         Ok(Self { next, newest_ms: newest_ms as i64, mark, is_unproven: false, tracker })
     }
 
-    /// For who carries messages on.
+    /// Delivers a published loss as its message from now on, for a bridge.
     pub fn carry_on(&mut self) {
         self.tracker.carry_on();
     }
 
-    /// How many messages came again, by the numbers of their publishers.
+    /// Returns the number of duplicates, by their publishers' sequence numbers.
     pub fn again(&self) -> u64 {
         self.tracker.again()
     }
 
-    /// How many came behind a later one of their publisher.
+    /// Returns the number of messages that came behind a later one of their publisher.
     pub fn late(&self) -> u64 {
         self.tracker.late()
     }
 
-    /// Where it stands.
+    /// Returns the resume token of this position.
     pub fn token(&self) -> ResumeToken {
         ResumeToken::new(TOKEN, [self.next as u64, self.newest_ms as u64, self.mark, 0], &self.tracker)
     }
 
-    /// The offset to read from so that the topic shows whether it is the same as before; none if that record is not
-    /// known, or not there.
+    /// Returns the offset to read from so that the fingerprint can prove the topic is the same. None if there is no
+    /// fingerprint, or its record is not in the log.
     pub fn prove(&mut self, low: i64, high: i64) -> Option<i64> {
         self.is_unproven = self.mark != 0 && low < self.next && self.next <= high;
         self.is_unproven.then(|| self.next - 1)
     }
 
-    /// The place is looked for anew: nothing of the topic that is there is compared.
+    /// Skips the fingerprint comparison, because a new position is searched for.
     pub fn give_up_proof(&mut self) {
         self.is_unproven = false;
     }
 
-    /// Tells a gap that the topic's own count tells, and goes behind it.
+    /// Reports a gap found by the topic's offsets, and moves behind it.
     pub fn tell(&mut self, ahead: Ahead, hand_over: &mut dyn FnMut(Event<'_>)) {
         (self.next, self.mark) = (ahead.next, 0);
         self.tracker.told();
         hand_over(Event::Gap(ahead.gap));
     }
 
-    /// Hands a record over, unless it came before. Where the count of its publisher shows that others are missing before it,
-    /// tells that instead. So there is one event at most.
+    /// Hands a record over, unless it is a duplicate. If its publisher's sequence numbers show a gap before it, reports
+    /// that instead, so that there is at most one event.
     ///
-    /// Offsets that are passed over are no loss: there lie the marks of transactions, and the records of those that were
-    /// aborted. A server that has not got a place any more refuses it.
+    /// Skipped offsets are no loss: they hold transaction markers, and records of aborted transactions. If the server
+    /// no longer has an offset, it refuses the fetch.
     pub fn take(
         &mut self,
         offset: i64,
@@ -105,7 +105,7 @@ impl Place {
             return if mark(made_ms, value) == self.mark { Taken::Over } else { Taken::Changed };
         }
         if offset < self.next {
-            // Somebody has removed the topic, and it was made anew.
+            // The topic was removed and recreated.
             self.tell(Ahead { gap: Gap::Reconnected, next: offset }, hand_over);
             return Taken::BehindGap;
         }
@@ -119,8 +119,8 @@ impl Place {
     }
 }
 
-/// What a record is known by: when it was made, its size, and its first bytes, in which a message of ours has its stamp
-/// and its origin. Never zero.
+/// Returns a record's fingerprint: its timestamp, size and first bytes, which hold the stamp and origin of our
+/// messages. Never zero.
 fn mark(made_ms: Option<i64>, value: &[u8]) -> u64 {
     let start = made_ms.unwrap_or(-1) as u64 ^ (value.len() as u64) << 44;
     let words = value.chunks(8).take(wire::HEADER_BYTES / 8).map(|bytes| {
@@ -131,31 +131,30 @@ fn mark(made_ms: Option<i64>, value: &[u8]) -> u64 {
     words.fold(start, |mark, word| (mark ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)) | 1
 }
 
-/// The first record that is new by its time, or the end. Of who makes records in the future, the present is all that
-/// can be believed; but this host's clock may have been set back, and then what was seen lies in its future.
+/// First record that is new by its timestamp, or the end. Later timestamps than this host's present are not believed,
+/// because a publisher's clock may be ahead; but if this host's clock was set back, seen records lie in its future.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Newer {
-    /// Newer than all that was seen: what lies below the place shows that the topic is another one.
+    /// Newer than everything seen: an offset below the position shows that the topic is another one.
     pub than_seen: i64,
-    /// Newer than what of that is believed: where to go on in another one.
+    /// Newer than the believed part of that: where to resume in another topic.
     pub than_believed: i64,
 }
 
-/// Where a subscription goes on whose next offset the server refuses, or cannot prove, and what it has to tell.
+/// Returns the offset to resume at when the server refuses or cannot prove the next one, and the gap to report.
 pub(crate) fn go_on(next: i64, low: i64, newer: Newer, high: i64) -> (i64, Option<Gap>) {
     if next < low {
         return (low, Some(Gap::Missed((low - next) as u64)));
     }
     if next > high || newer.than_seen < next {
-        // The end of the topic was lost, or it is another topic: what lies before was seen, or lies before the
-        // subscription.
+        // The end was lost, or the topic was recreated: earlier records were seen, or lie before the subscription.
         return (newer.than_believed, Some(Gap::Reconnected));
     }
-    // It was a leader that lagged behind.
+    // The refusal came from a leader that lagged behind.
     (next, None)
 }
 
-/// Where a subscription from a sequence number on begins, and what is gone before that.
+/// Returns where a subscription from a sequence number begins, and the gap before it.
 pub(crate) fn sequence(topic: &str, sequence: u64, low: i64, high: i64) -> Result<(i64, Option<Gap>), ConnectError> {
     match i64::try_from(sequence) {
         Ok(wanted) if wanted > high => {}
@@ -176,7 +175,7 @@ mod tests {
 
     use super::*;
 
-    /// The stamp of a message is its publisher's number.
+    /// Encodes a message whose stamp is its publisher's sequence number.
     fn ours(publisher: u64, number: u64) -> Vec<u8> {
         wire::encode(number, 16, Origin { clock: 1, publisher, number }, b"ours")
     }
@@ -189,12 +188,12 @@ mod tests {
         }
     }
 
-    /// Nothing is to be told.
+    /// Fails on any event.
     fn silent(event: Event<'_>) {
         panic!("{event:?}");
     }
 
-    /// Takes a record as often as it asks for; gives what was told.
+    /// Passes a record as often as it asks to be; returns the events.
     fn take(place: &mut Place, offset: i64, value: &[u8]) -> Vec<String> {
         let mut events = Vec::new();
         for _ in 0..3 {
@@ -216,7 +215,7 @@ mod tests {
             (5, b"of others", &["Some(5): foreign"]),
             (9, &ours, &["Some(9): 3"]),
             (0, &ours, &["Reconnected", "Some(0): 3"]),
-            // A loss that a bridge tells of is told, and nothing else.
+            // A loss reported by a bridge is reported, and nothing else.
             (5, &gap, &["Missed(7)"]),
         ];
         for (offset, value, events) in cases {
@@ -234,11 +233,11 @@ mod tests {
         assert_eq!((came, place.next), (["Some(0): 0", "Some(1): 1", "Some(3): 2"].map(str::to_owned).to_vec(), 4));
     }
 
-    /// Beside a model that knows each publisher's next number: whatever was cut off and written anew, and whatever offsets lie
-    /// between, each loss is told once.
+    /// Compares with a model of each publisher's next number: for every combination of skipped numbers and offsets,
+    /// each loss is reported once.
     #[test]
     fn each_loss_of_each_publisher_is_told_once() {
-        // What comes next: of which publisher, how many of his are missing before it, and how many offsets.
+        // Each step: publisher, number of its missing messages before the next one, and skipped offsets.
         const STEPS: [(usize, u64, i64); 6] = [(0, 0, 0), (1, 0, 0), (0, 2, 0), (1, 3, 0), (0, 2, 5), (1, 1, 1)];
         for number in 0..STEPS.len().pow(5) {
             let steps = (0..5).map(|step| STEPS[number / STEPS.len().pow(step) % STEPS.len()]);
@@ -292,7 +291,7 @@ mod tests {
             place.prove(0, 9);
             assert_eq!(place.take(3, made_ms, value, &mut silent), Taken::Changed);
         }
-        // That record is gone, and then what comes next tells.
+        // That record is gone, so the next record decides.
         let mut place = resumed();
         assert_eq!(place.prove(3, 9), Some(3));
         assert_eq!(take(&mut place, 5, &other), ["Some(5): 1"]);
@@ -304,14 +303,15 @@ mod tests {
 
     #[test]
     fn a_place_that_is_gone_is_found_anew_and_nothing_old_is_new() {
-        // The offset expected, the oldest, the first that is newer than what was seen, the next one; where it goes on.
+        // Columns: expected offset, oldest offset, first one newer than everything seen, next one; resume offset and
+        // gap.
         for (next, low, newer, high, then, gap) in [
             (5, 9, 9, 20, 9, Some(Gap::Missed(4))),
-            // The end is lost, and nothing is new; three are; the topic has grown past the place again.
+            // The end is lost, and no record is new; three are; the topic has grown past the position again.
             (110, 0, 50, 50, 50, Some(Gap::Reconnected)),
             (110, 0, 50, 53, 50, Some(Gap::Reconnected)),
             (110, 0, 50, 200, 50, Some(Gap::Reconnected)),
-            // The topic is another one.
+            // The topic was recreated.
             (110, 0, 0, 7, 0, Some(Gap::Reconnected)),
             // Nothing is lost.
             (110, 0, 110, 110, 110, None),
@@ -324,7 +324,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_was_set_back_makes_nothing_new() {
-        // What was seen is newer than this host's present. Nothing is lost; the end is; all is.
+        // Seen records are newer than this host's present. Nothing is lost; the end is; everything is.
         for (than_seen, high, found) in
             [(110, 120, (110, None)), (50, 50, (30, Some(Gap::Reconnected))), (40, 120, (30, Some(Gap::Reconnected)))]
         {

@@ -1,4 +1,4 @@
-//! A publisher or pusher: numbers its messages, and keeps those of which nobody knows, to send them again.
+//! A publisher or pusher: numbers its messages, and keeps those in doubt for a resend.
 
 use std::sync::Arc;
 
@@ -7,28 +7,28 @@ use tickpath_bus_api::{BatchError, ConnectError, Fate, Numbering, Origin, Publis
 use crate::cluster::Cluster;
 use crate::line::{Fill, Line};
 
-/// The longest payload, in bytes: with everything around it less than what a server with default settings takes.
+/// Longest payload, in bytes: with its overhead below the limit of a server with default settings.
 pub const MAX_PAYLOAD_BYTES: usize = 1_000_000;
 
 /// A publisher or pusher with its own connections.
 pub(crate) struct KafkaPublisher {
     line: Line,
     numbering: Numbering,
-    /// Who receives goes by the numbers.
+    /// Subscribers of a topic drop messages by sequence number; pullers of a queue do not.
     is_topic: bool,
-    /// Of the last call, whole: nobody knows whether they have arrived.
+    /// Encoded messages of the last call that are in doubt.
     unknown: Vec<Vec<u8>>,
-    /// Behind one of them another one is published.
+    /// A later message was published behind one in doubt.
     is_overtaken: bool,
 }
 
 impl KafkaPublisher {
-    /// Publishes to a topic, which is there.
+    /// Opens a publisher to an existing topic.
     pub fn of_topic(cluster: Arc<Cluster>, there: String) -> Result<Self, ConnectError> {
         Self::open(cluster, there, 1, true)
     }
 
-    /// Pushes to a queue, which is there.
+    /// Opens a pusher to an existing queue.
     pub fn of_queue(cluster: Arc<Cluster>, there: String, partitions: i32) -> Result<Self, ConnectError> {
         Self::open(cluster, there, partitions, false)
     }
@@ -39,7 +39,7 @@ impl KafkaPublisher {
         Ok(Self { line, numbering, is_topic, unknown: Vec::new(), is_overtaken: false })
     }
 
-    /// Sends messages of our own, under the next numbers.
+    /// Sends new messages, under the next sequence numbers.
     fn send_ours(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
         let first = self.numbering.ahead(0);
         let fill = |number: usize, value: &mut Vec<u8>| {
@@ -50,14 +50,14 @@ impl KafkaPublisher {
         let sent = self.send(payloads.len(), &fill);
         let used = match &sent {
             Ok(()) => payloads.len(),
-            // Those of messages that are surely not published, with nothing behind, are free for the next ones.
+            // Sequence numbers of trailing messages that are surely not published are free for the next call.
             Err(error) => error.done + error.rest.len(),
         };
         self.numbering.advance(used);
         sent
     }
 
-    /// Sends messages, and keeps those of which nobody knows.
+    /// Sends messages, and keeps those in doubt.
     fn send(&mut self, count: usize, fill: &Fill<'_>) -> Result<(), BatchError> {
         self.unknown.clear();
         let Err(failure) = self.line.send(count, fill) else { return Ok(()) };
@@ -71,8 +71,8 @@ impl KafkaPublisher {
         Err(error)
     }
 
-    /// Sends what is unknown again, under the same numbers. What is still not acknowledged is still unknown, for the
-    /// first copy may have arrived.
+    /// Resends the messages in doubt, under the same sequence numbers. Those not acknowledged stay in doubt, because
+    /// the first copy may have arrived.
     fn send_again(&mut self) -> Result<(), BatchError> {
         let count = self.unknown.len();
         if self.is_topic && self.is_overtaken {
@@ -95,7 +95,7 @@ impl KafkaPublisher {
             number += 1;
             fates[number - 1] == Fate::Unknown
         });
-        // What does not pass by itself is told so, and leaves the messages as unknown as they were.
+        // A lasting error is returned as such, and leaves the messages in doubt.
         let error = match failure.may_pass {
             true => PublishError::Unknown(failure.sentence),
             false => PublishError::Other(failure.sentence.into()),
@@ -145,7 +145,7 @@ impl Pusher for KafkaPublisher {
     }
 }
 
-/// Whether behind a message of which nobody knows another one is published.
+/// Returns whether a message was published behind one in doubt.
 fn is_overtaken(error: &BatchError) -> bool {
     let first = error.rest.iter().position(|&fate| fate == Fate::Unknown);
     first.is_some_and(|first| error.rest[first..].contains(&Fate::Published))

@@ -1,4 +1,4 @@
-//! Pulls from one queue, as a member of the group of its pullers.
+//! Pulls from one queue, as a member of its consumer group.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,70 +19,70 @@ use crate::lookout::Lookout;
 use crate::names::TRANSPORT;
 use crate::share::Place;
 
-/// A partition that is moved stops for nobody but its own puller.
+/// Consumer settings. The cooperative assignor interrupts only the puller whose partition moves.
 const SETTINGS: [(&str, &str); 11] = [
     ("enable.auto.commit", "false"),
     ("enable.auto.offset.store", "false"),
     ("auto.offset.reset", "earliest"),
     ("partition.assignment.strategy", "cooperative-sticky"),
-    // A server that has something answers at once.
+    // A server that has records answers at once.
     ("fetch.min.bytes", "1"),
     ("fetch.wait.max.ms", "500"),
     ("fetch.error.backoff.ms", "20"),
     ("fetch.queue.backoff.ms", "10"),
-    // What the client library reads ahead; as much again is kept here.
+    // Read-ahead of the client library; this crate keeps as much again.
     ("queued.max.messages.kbytes", "16384"),
     ("fetch.max.bytes", "8388608"),
     ("enable.partition.eof", "false"),
 ];
 
-/// How often a puller is to show that it lives, at least, in milliseconds; only then does it hear of others that come
-/// or go. The client library may take twice as long.
+/// Max milliseconds between heartbeats, by which a puller also learns of others that join or leave. The client library
+/// may take twice as long.
 const MOST_BETWEEN_SIGNS_MS: u64 = 250;
 
-/// The longest silence that can be asked for, in milliseconds.
+/// Longest silence that can be configured, in milliseconds.
 const MOST_SILENCE_MS: u64 = 3_600_000;
 
-/// How long a pull waits for a server that the pull before it has waited for in vain.
+/// Timeout of a pull's commit if the pull before it timed out on its own.
 const AGAIN: Duration = Duration::from_millis(500);
 
-/// After so many messages that are done with, the server is told to free their disk.
+/// Number of done messages after which the server is asked to delete them from its disk.
 const FREE_AFTER: u64 = 100_000;
 
-/// A member of a queue's group.
+/// A member of a queue's consumer group.
 pub(crate) struct KafkaPuller {
     cluster: Arc<Cluster>,
-    /// Before the consumer, so that its thread lets go of that first.
+    /// Declared before the consumer, so that the commit thread drops its reference first.
     committer: Committer,
     consumer: Arc<BaseConsumer<Group>>,
-    /// As it is called on the server.
+    /// Name on the server.
     topic: String,
     delivery: Delivery,
-    /// What others have put into the topic has this kind, or is skipped.
+    /// Kind given to messages of other programs; none skips them.
     foreign: Option<u8>,
     silence_ms: u64,
     wait: Wait,
-    /// Finds out when an outage is over.
+    /// Detects the end of an outage.
     lookout: Option<Lookout>,
-    /// An error that is not told yet.
+    /// An error that is not reported yet.
     error: Option<ServerError>,
-    /// Nothing more is fetched: too much is here already.
+    /// Fetching is paused because too many records are buffered.
     is_paused: bool,
-    /// What is here cannot be handed over yet: the group is being formed anew, or its server is away.
+    /// Buffered records cannot be handed over yet: the group is rebalancing, or its server is away.
     is_held_up: bool,
 }
 
-/// What came of telling the server places.
+/// Outcome of committing offsets.
 enum Commit {
     Done,
-    /// The group is being formed anew, or its server is away.
+    /// The group is rebalancing, or its server is away.
     NotNow(ServerError),
-    /// The group goes on without this puller, which has not noticed yet.
+    /// The group has excluded this puller, which has not noticed yet.
     Lost,
 }
 
 impl KafkaPuller {
-    /// Joins the group; it is given partitions while it pulls. The topic is there.
+    /// Joins the group, whose topic must exist; partitions are assigned during pulls.
     pub fn open(cluster: Arc<Cluster>, topic: &str, config: &QueueConfig, wait: Wait) -> Result<Self, ConnectError> {
         let silence_ms = config.silence_ns.div_ceil(1_000_000).max(1);
         if silence_ms > MOST_SILENCE_MS {
@@ -119,8 +119,8 @@ impl KafkaPuller {
         self.consumer.context()
     }
 
-    /// Fetches until so many records are here, or no more are there, and looks once in any case. Rebalances happen in
-    /// here, and only while nothing of this call is handed over: who does not look never learns that it was given up.
+    /// Fetches until `limit` records are buffered or none are left, and polls at least once. Rebalances happen only in
+    /// this call, before its records are handed over: a puller that does not poll never learns that it was excluded.
     fn fetch(&mut self, limit: usize) {
         self.pause();
         while self.error.is_none() {
@@ -136,7 +136,7 @@ impl KafkaPuller {
         }
     }
 
-    /// Nothing has come: has an outage looked after that the client library tells of, and never says that it is over.
+    /// Starts a lookout for the end of an outage, which the client library does not report.
     fn look_after(&mut self) {
         match &self.lookout {
             Some(lookout) if lookout.is_over() => self.lookout = None,
@@ -150,7 +150,7 @@ impl KafkaPuller {
         }
     }
 
-    /// Lets the client library bring nothing more while too much is here, also of partitions that have just come.
+    /// Pauses fetching while too many records are buffered, also for newly assigned partitions, and resumes it later.
     fn pause(&mut self) {
         let is_full = self.group().is_full();
         if !is_full && !self.is_paused {
@@ -168,7 +168,7 @@ impl KafkaPuller {
         self.group().keep(message, |partition| end(partition).ok().map(|(_low, high)| high));
     }
 
-    /// Tells the server places, and waits for its answer until then; nothing, where they are of another topic.
+    /// Commits offsets, and waits for the answer until the deadline; commits nothing if they belong to another topic.
     fn commit(&mut self, places: &[Place], deadline: &Deadline) -> Result<Commit, ReceiveError> {
         if !self.settle(deadline.left()) {
             return Ok(Commit::NotNow(self.silence()));
@@ -193,7 +193,7 @@ impl KafkaPuller {
         self.refused(&error)
     }
 
-    /// What it means that places were not taken.
+    /// Classifies a refused commit.
     fn refused(&self, error: &KafkaError) -> Result<Commit, ReceiveError> {
         if let Some(error) = self.lasting(error) {
             return Err(self.failure(&error));
@@ -205,8 +205,8 @@ impl KafkaPuller {
         }
     }
 
-    /// All that this puller knows is of a topic that was removed: another member takes its place in the group, and
-    /// asks the server where to begin.
+    /// Joins the group with a new member when the topic was recreated, because all known offsets are void. The new
+    /// member asks the server where to begin.
     fn begin_anew(&mut self) -> ReceiveError {
         let group = self.group().anew();
         let (committer, consumer) = match member(&self.cluster, &self.topic, self.silence_ms, group) {
@@ -225,8 +225,8 @@ impl KafkaPuller {
         ))
     }
 
-    /// Takes in the answer that did not come in time, if it comes so soon; false where it does not, and nothing else
-    /// can be told to the server yet.
+    /// Takes in an overdue answer if it arrives within the timeout. Returns false if it is still outstanding, and
+    /// nothing else can be committed yet.
     fn settle(&mut self, timeout: Duration) -> bool {
         if self.committer.is_busy() {
             let Some(answer) = self.committer.answer(timeout) else { return false };
@@ -235,17 +235,17 @@ impl KafkaPuller {
         true
     }
 
-    /// Why no answer has come.
+    /// Returns the reason for a missing answer.
     fn silence(&self) -> ServerError {
         self.group().reasons.explain(&KafkaError::ConsumerCommit(Code::OperationTimedOut))
     }
 
-    /// The end of a call that tells the server places. As long as that takes this puller shows no life.
+    /// Returns the deadline of a commit, at most the allowed silence: a waiting puller does not poll.
     fn patience(&self) -> Deadline {
         self.cluster.deadline_after(TIMEOUT.min(Duration::from_millis(self.silence_ms)))
     }
 
-    /// True when the server knows what it must before the next records are handed over.
+    /// Commits what must be committed before the next records are handed over; returns whether that is done.
     fn is_ready(&mut self, limit: usize) -> Result<bool, ReceiveError> {
         let places = self.group().places_before(limit);
         if places.is_empty() || self.committer.is_busy() {
@@ -255,8 +255,8 @@ impl KafkaPuller {
         Ok(matches!(self.commit(&places, &deadline)?, Commit::Done))
     }
 
-    /// Frees what the server knows to be done with. What this puller knows may be of a topic that is not there any
-    /// more: of the one that was made anew, that might be what nobody has pulled yet.
+    /// Deletes done messages from the server, up to its own committed offsets. The puller's offsets may belong to a
+    /// removed topic, and would delete unpulled messages of its replacement.
     fn free(&self, least: u64) {
         let Some(partitions) = self.group().to_free(least) else { return };
         let Ok(kept) = self.consumer.committed_offsets(partitions, self.cluster.deadline().left()) else { return };
@@ -272,7 +272,7 @@ impl KafkaPuller {
         }
     }
 
-    /// What a puller cannot get over by waiting.
+    /// Returns an error that waiting does not cure.
     fn lasting(&self, error: &KafkaError) -> Option<ServerError> {
         match error.rdkafka_error_code() {
             Some(Code::InvalidSessionTimeout) => Some(ServerError::Refused(format!(
@@ -293,13 +293,13 @@ impl KafkaPuller {
     fn failure(&self, error: &ServerError) -> ReceiveError {
         let sentence = self.cluster.server().sentence(error);
         match error {
-            // Somebody may make the topic anew.
+            // Another client may recreate the topic.
             ServerError::Gone => ReceiveError::Gone(sentence),
             _ => ReceiveError::Other(sentence.into()),
         }
     }
 
-    /// Tells the server that what was handed over is done with, and waits for it until then.
+    /// Commits all messages handed over, and retries until the deadline.
     fn commit_done(&mut self, places: &[Place], deadline: &Deadline) -> Result<(), ReceiveError> {
         loop {
             let told = match self.commit(places, deadline)? {
@@ -333,7 +333,7 @@ impl KafkaPuller {
     }
 }
 
-/// A new member of the group, which has not joined it yet, and the thread by which it tells the server places.
+/// Creates a member that has not joined the group yet, and its commit thread.
 fn member(
     cluster: &Cluster,
     topic: &str,
@@ -353,7 +353,7 @@ fn member(
     Ok((committer.map_err(|e| ConnectError::Other(e.into()))?, consumer))
 }
 
-/// What is said of messages whose acknowledgement was sent and not answered.
+/// Returns the sentence about messages whose acknowledgement was sent and not answered.
 fn doubt(messages: u64) -> String {
     format!("nobody knows of up to {messages} messages: they are done with, or come again, marked")
 }
@@ -461,9 +461,9 @@ impl Puller for KafkaPuller {
 }
 
 impl Drop for KafkaPuller {
-    /// The consumer then leaves the group in order, and its partitions go to others at once, with word of how far it
-    /// had come, if the topic is still the same, and the server there to say so; without it, whoever gets them marks
-    /// more. Where an answer is still to come, the consumer leaves when that has come.
+    /// Leaves the group in order, so that other pullers get the partitions at once. If the topic is the same and the
+    /// server answers, notes tell them this puller's position; without notes they mark more, and an outstanding commit
+    /// delays the leave.
     fn drop(&mut self) {
         let can_ask = self.settle(Duration::ZERO) && self.group().reasons.outage().is_none();
         if can_ask && matches!(self.group().is_same_topic(&self.consumer, &self.patience()), Ok(true)) {

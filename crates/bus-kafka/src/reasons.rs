@@ -1,5 +1,5 @@
-//! Why a client cannot reach its server. The client library connects in the background, and says on the side what went
-//! wrong; a call that then fails knows only that nobody answered.
+//! Reasons for an unreachable server. The client library connects in the background, and reports failures separately; a
+//! call that then fails knows only that no answer came.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -11,7 +11,7 @@ use rdkafka::util::Timeout;
 
 use crate::answer::ServerError;
 
-/// What the client library said on the side.
+/// Failures that the client library has reported in the background.
 #[derive(Debug, Default)]
 pub(crate) struct Reasons {
     state: Mutex<State>,
@@ -20,17 +20,17 @@ pub(crate) struct Reasons {
 #[derive(Debug, Default)]
 struct State {
     last: Option<ServerError>,
-    /// It has tried every server it knows, and reached none.
+    /// The client library has tried every server it knows, and reached none.
     is_outage: bool,
-    /// A message cannot be read; not told yet.
+    /// A message cannot be read; not reported yet.
     unreadable: Option<ServerError>,
 }
 
 impl Reasons {
-    /// Takes in what was said.
+    /// Takes in a reported failure.
     pub fn note(&self, error: &KafkaError, text: &str) {
         let Some(code) = error.rdkafka_error_code() else { return };
-        // A server's own words may be in it, and a terminal obeys some characters.
+        // The text may contain a server's own words, and control characters affect a terminal.
         let shown = |c: char| match c {
             c if c.is_whitespace() => ' ',
             c if c.is_control() => char::REPLACEMENT_CHARACTER,
@@ -47,28 +47,28 @@ impl Reasons {
         }
     }
 
-    /// Whether no server at all can be reached.
+    /// Returns whether no server at all can be reached.
     pub fn is_outage(&self) -> bool {
         self.state().is_outage
     }
 
-    /// Why no server at all can be reached, if that is so.
+    /// Returns the reason of an outage, if there is one.
     pub fn outage(&self) -> Option<ServerError> {
         let state = self.state();
         state.is_outage.then(|| state.last.clone().unwrap_or(ServerError::Closed))
     }
 
-    /// Why no server lets us in, if that is why none can be reached.
+    /// Returns the reason of an outage if the servers refused TLS or the login.
     pub fn refusal(&self) -> Option<ServerError> {
         self.outage().filter(ServerError::is_refusal)
     }
 
-    /// That a message cannot be read; told once.
+    /// Returns, once, that a message cannot be read.
     pub fn take_unreadable(&self) -> Option<ServerError> {
         self.state().unreadable.take()
     }
 
-    /// What an error means; where it means that nobody answered, the reason for that.
+    /// Returns the meaning of an error; for a timeout, its reported reason.
     pub fn explain(&self, error: &KafkaError) -> ServerError {
         match ServerError::from(error) {
             silence @ (ServerError::Timeout | ServerError::Late) => {
@@ -79,13 +79,13 @@ impl Reasons {
         }
     }
 
-    /// A server is there again.
+    /// Clears the outage and its reason, when a server answers again.
     pub fn answered(&self) {
         let mut state = self.state();
         (state.last, state.is_outage) = (None, false);
     }
 
-    /// Forgets all: the server has answered.
+    /// Clears everything, when the server has answered.
     pub fn forget(&self) {
         *self.state() = State::default();
     }
@@ -104,7 +104,7 @@ impl ClientContext for Reasons {
 }
 
 impl ConsumerContext for Reasons {
-    /// One queue holds all: no other needs a look in between.
+    /// Disables the library's polling of other queues, because one queue holds all events.
     fn main_queue_min_poll_interval(&self) -> Timeout {
         Timeout::Never
     }

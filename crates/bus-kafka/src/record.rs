@@ -1,34 +1,34 @@
-//! Messages on their way from the client library to who pulls.
+//! Messages between the client library and the puller's caller.
 
-/// A message as it was fetched.
+/// A fetched message, borrowed from the client library.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fetched<'a> {
-    /// Where it lies.
+    /// Partition of the message.
     pub partition: i32,
-    /// Its place there.
+    /// Offset in the partition.
     pub offset: i64,
-    /// When it was made, if that is known; UTC, in milliseconds.
+    /// Timestamp, if known; UTC, in milliseconds.
     pub made_ms: Option<i64>,
-    /// Its bytes.
+    /// Encoded message.
     pub value: &'a [u8],
 }
 
 /// A message that is kept until it is handed over.
 pub(crate) struct Record {
-    /// Where it lies.
+    /// Partition of the message.
     pub partition: i32,
-    /// Its place there.
+    /// Offset in the partition.
     pub offset: i64,
-    /// When it was made, if that is known; UTC, in milliseconds.
+    /// Timestamp, if known; UTC, in milliseconds.
     pub made_ms: Option<i64>,
-    /// Its bytes.
+    /// Encoded message.
     pub value: Vec<u8>,
-    /// Another puller may have had it.
+    /// Another puller may have had the message.
     pub redelivered: bool,
 }
 
 impl Record {
-    /// What it takes, about.
+    /// Returns the approximate memory use, in bytes.
     pub fn bytes(&self) -> usize {
         self.value.len() + size_of::<Self>()
     }

@@ -1,4 +1,4 @@
-//! What the server says to what was sent: one report a message, from the client library's own thread.
+//! Delivery reports of sent messages: one per message, from the client library's own thread.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -10,10 +10,10 @@ use rdkafka::producer::{DeliveryResult, ProducerContext};
 
 use crate::reasons::Reasons;
 
-/// Keeps the reports of one round of messages, which are numbered from 0.
+/// Reports of one round of messages, which are numbered from 0.
 #[derive(Default)]
 pub(crate) struct Reports {
-    /// Why there is no server, should there be none.
+    /// Reasons for an outage, if there is one.
     pub reasons: Reasons,
     round: Mutex<Round>,
     complete: Condvar,
@@ -22,16 +22,16 @@ pub(crate) struct Reports {
 #[derive(Default)]
 struct Round {
     came: usize,
-    /// Whose coming wakes who waits.
+    /// Number of reports at which the waiting sender is woken.
     last: usize,
-    /// By number: the server has it. Kept from round to round, so that it allocates nothing.
+    /// Delivered messages, by index. Kept from round to round, so that a round allocates nothing.
     delivered: Vec<bool>,
-    /// Those that failed, and why.
+    /// Failed messages, by index, with their errors.
     failed: Vec<(usize, KafkaError)>,
 }
 
 impl Reports {
-    /// Begins a round. Of the one before nothing is on its way.
+    /// Begins a round. No message of the last round may be in flight.
     pub fn begin(&self) {
         let mut round = self.round();
         (round.came, round.last) = (0, 0);
@@ -39,7 +39,7 @@ impl Reports {
         round.failed.clear();
     }
 
-    /// Sleeps until there is a report for each of so many messages; false if some are missing when the time is over.
+    /// Sleeps until each of `sent` messages has a report; returns false if some are missing at the timeout.
     pub fn wait(&self, sent: usize, timeout: Duration) -> bool {
         let mut round = self.round();
         round.last = sent;
@@ -48,8 +48,7 @@ impl Reports {
         round.came >= sent
     }
 
-    /// What came of each of so many messages; none if the server has all. One of which there is no report is as good as
-    /// timed out.
+    /// Returns the results of `sent` messages; none if all are delivered. A missing report counts as a timeout.
     pub fn results(&self, sent: usize) -> Option<Vec<KafkaResult<()>>> {
         let round = self.round();
         if round.came >= sent && round.failed.is_empty() {
@@ -96,7 +95,7 @@ impl ClientContext for Reports {
 }
 
 impl ProducerContext for Reports {
-    /// The message's number in its round.
+    /// Index of the message in its round.
     type DeliveryOpaque = usize;
 
     fn delivery(&self, result: &DeliveryResult<'_>, number: usize) {

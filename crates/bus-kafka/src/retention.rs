@@ -1,48 +1,48 @@
-//! What a topic keeps of what was published: what it is made with, and what one has that is there.
+//! Retention of a topic: the settings of a new topic, and those found on an existing one.
 
 use std::fmt;
 
 use tickpath_bus_api::{Policy, TopicConfig};
 
-/// No bound, in Kafka's words.
+/// No limit, as Kafka writes it.
 const NONE: i64 = -1;
 
-/// The segment that a log begins is at least so large: servers refuse less. Old messages go by the segment.
+/// Smallest segment in bytes, because servers refuse less. Old messages are deleted by the segment.
 const LEAST_SEGMENT_BYTES: i64 = 1 << 20;
 
-/// It is at most so large.
+/// Largest segment in bytes.
 const MOST_SEGMENT_BYTES: i64 = 1 << 30;
 
-/// Segments that hold what fits into a topic, about.
+/// Approximate number of segments of a topic's capacity.
 const SEGMENTS: i64 = 4;
 
-/// A segment is begun no more often than that.
+/// Shortest interval between new segments, in milliseconds.
 const LEAST_SEGMENT_MS: i64 = 1_000;
 
-/// What a topic keeps.
+/// Retention settings of a topic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Retention {
-    /// The newest bytes; -1 if there is no bound.
+    /// Max size in bytes; -1 if unlimited.
     bytes: i64,
-    /// What is no older, in milliseconds; -1 if there is no bound.
+    /// Max age in milliseconds; -1 if unlimited.
     age_ms: i64,
-    /// Only the last message of each key, which ours have none of.
+    /// Only the last message of each key stays; our messages have no key.
     is_compacted: bool,
 }
 
 impl Retention {
-    /// Everything stays.
+    /// Unlimited retention.
     pub const ALL: Self = Self { bytes: NONE, age_ms: NONE, is_compacted: false };
 
-    /// Everything stays, until a publisher says what is to stay. A subscriber makes a topic so that comes first.
+    /// Unlimited retention of a topic created by a subscriber, until the first publisher decides.
     pub const UNDECIDED: Self = Self { age_ms: i64::MAX, ..Self::ALL };
 
-    /// True if old messages go, each in its time, and nothing else does.
+    /// Returns whether old messages expire by age or size, and nothing else is deleted.
     pub fn lets_go(&self) -> bool {
         !self.is_compacted && *self != Self::ALL && *self != Self::UNDECIDED
     }
 
-    /// What a publisher asks for; none for a policy that there is not.
+    /// Returns the retention that a publisher asks for; none for a policy that this transport does not support.
     pub fn of(config: &TopicConfig) -> Option<Self> {
         match config.policy {
             Policy::Fail => None,
@@ -55,7 +55,7 @@ impl Retention {
         }
     }
 
-    /// What the settings of a topic say; none if the server does not tell them.
+    /// Reads the settings of a topic; none if the server does not return them.
     pub fn read<'a>(setting: impl Fn(&str) -> Option<&'a str>) -> Option<Self> {
         let number = |name: &str| setting(name)?.parse::<i64>().ok();
         Some(Self {
@@ -65,7 +65,7 @@ impl Retention {
         })
     }
 
-    /// What a topic is made with that keeps this.
+    /// Returns the settings of a new topic with this retention.
     pub fn settings(&self) -> Vec<(&'static str, String)> {
         let mut settings = vec![
             ("cleanup.policy", "delete".to_owned()),

@@ -1,4 +1,4 @@
-//! Which servers a URL names, and how they are spoken to.
+//! Servers named by a URL, and the client settings for them.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -15,75 +15,75 @@ use crate::answer::ServerError;
 use crate::brokers;
 use crate::deadline::TIMEOUT;
 
-/// Where Kafka listens if nobody says otherwise.
+/// Kafka's default port.
 pub(crate) const PORT: u16 = 9092;
 
-/// How a URL is written.
+/// Form of a URL, for errors.
 const FORM: &str = "use kafka://HOST:PORT[,HOST:PORT], with USER:PASSWORD@ in front of the hosts for a login, and \
                     behind them ?tls, ca=FILE, cert=FILE, key=FILE, sasl=MECHANISM, replicas=N and silence=SECONDS, with '&' in \
                     between";
 
 const OPTIONS: [&str; 7] = ["tls", "ca", "cert", "key", "sasl", "replicas", SILENCE_OPTION];
 
-/// Ways to log in, as a URL has them and as Kafka does; the usual one first.
+/// Login mechanisms, as written in a URL and as Kafka names them; the default first.
 const MECHANISMS: [(&str, &str); 3] =
     [("scram-sha-512", "SCRAM-SHA-512"), ("scram-sha-256", "SCRAM-SHA-256"), (PLAIN, "PLAIN")];
 
-/// The one that sends the password as it is.
+/// The mechanism that sends the password in clear text.
 const PLAIN: &str = "plain";
 
-/// The longest answer of a server, in bytes: twelve times what is fetched at once, for one message may be longer than that.
+/// Longest response of a server, in bytes: twelve times a fetch, because one message may exceed that.
 const MAX_ANSWER_BYTES: &str = "100000000";
 
-/// How much later than an answer is due the client library gives up, at most: a question for messages waits for half a second
-/// at the server, and each second it is looked which questions are too old.
+/// Max delay of the client library's request timeout: a fetch waits half a second at the server, and the library checks
+/// for overdue requests once a second.
 const LATENESS: Duration = Duration::from_millis(1_500);
 
-/// The least that an answer may take.
+/// Shortest request timeout.
 const LEAST_PATIENCE: Duration = Duration::from_millis(500);
 
-/// Settings of every client. Nothing is printed, nothing is measured for the server's owner, no topic is made by asking
-/// for it, and every request ends.
+/// Settings of every client: no output, no metrics pushed to the server, no topic created by a lookup, and a timeout
+/// for every request.
 const SETTINGS: [(&str, &str); 9] = [
     ("client.id", "tickpath"),
     ("log_level", "0"),
     ("enable.metrics.push", "false"),
     ("allow.auto.create.topics", "false"),
-    // `socket.connection.setup.timeout.ms` stays at its 30 s: were it 5 s, it could end a connection just before a call
-    // of ours says that nobody answered, and the library gives no reason then, as if the server had hung up.
+    // `socket.connection.setup.timeout.ms` stays at its 30 s: at 5 s it could end a connection just before our call
+    // times out, and the library gives no reason then, as if the server had closed it.
     ("socket.nagle.disable", "true"),
     ("reconnect.backoff.ms", "100"),
     ("reconnect.backoff.max.ms", "5000"),
     ("retry.backoff.ms", "20"),
-    // The longest answer that is taken in, of any server: one that announces more is no Kafka server, and is hung up on.
+    // Limit for responses of any server: one that announces more is no Kafka server, and is disconnected.
     ("receive.message.max.bytes", MAX_ANSWER_BYTES),
 ];
 
-/// A cluster, by the servers that know the others.
+/// A cluster, by the servers that the URL names.
 #[derive(Clone)]
 pub(crate) struct Server {
     addresses: Vec<Address>,
-    /// Encryption, if it is asked for; then there is nothing without it.
+    /// TLS files, if TLS is asked for; TLS is then mandatory.
     pub tls: Option<TlsFiles>,
     login: Option<Login>,
     silence: Duration,
-    /// On how many servers a topic is kept; as many as the cluster's owner wants if none.
+    /// Number of replicas of a new topic; the cluster's default if none.
     pub replicas: Option<i32>,
-    /// Names of topics there.
+    /// Names of topics on the server.
     pub names: Names,
 }
 
-/// Who we are.
+/// Credentials of a login.
 #[derive(Clone)]
 struct Login {
     user: String,
     password: String,
-    /// As Kafka calls it.
+    /// Kafka's name of the mechanism.
     mechanism: &'static str,
 }
 
 impl Server {
-    /// Reads a URL. The URL itself is not in errors: somebody may have put a password there.
+    /// Parses a URL. Errors do not contain the URL, because it may hold a password.
     pub fn parse(url: &str) -> Result<Self, ConnectError> {
         let wrong = |what: String| ConnectError::Url(format!("{what}; {FORM}"));
         let url = Url::parse(url, &OPTIONS, FORM)?;
@@ -100,22 +100,22 @@ impl Server {
         Ok(Self { addresses: url.servers, tls, login, silence, replicas, names: url.names })
     }
 
-    /// Its name for people.
+    /// Returns the display name.
     pub fn name(&self) -> String {
         format!("kafka://{}", self.hosts())
     }
 
-    /// Hosts and ports, in the order of the URL.
+    /// Returns hosts and ports, in the order of the URL.
     pub fn addresses(&self) -> impl Iterator<Item = (&str, u16)> {
         self.addresses.iter().map(|address| (address.host.as_str(), address.port_or(PORT)))
     }
 
-    /// Tells a client again where the cluster is.
+    /// Adds the URL's servers to a client again.
     pub fn tell_again<C: ClientContext>(&self, client: &Client<C>) {
         brokers::add(client, &self.hosts());
     }
 
-    /// The settings of a client: those of all, and these.
+    /// Returns the settings of a client: the common ones and `settings`.
     pub fn config(&self, settings: &[(&str, &str)]) -> ClientConfig {
         let mut config = ClientConfig::new();
         config.set_log_level(RDKafkaLogLevel::Emerg);
@@ -129,12 +129,12 @@ impl Server {
         config
     }
 
-    /// An error for who wanted to connect.
+    /// Returns the error of a failed connect.
     pub fn error(&self, error: &ServerError) -> ConnectError {
         ConnectError::Server { server: self.name(), what: error.to_string() }
     }
 
-    /// A sentence for who uses a connection.
+    /// Returns the sentence of an error on an open connection.
     pub fn sentence(&self, error: &ServerError) -> String {
         format!("{} {error}", self.name())
     }
@@ -153,7 +153,7 @@ impl Server {
         };
         config.set("security.protocol", protocol);
         if let Some(files) = &self.tls {
-            // It looks for the authorities of this host where systems have them.
+            // The library searches the system's usual places for its certificate authorities.
             config.set("ssl.ca.location", files.ca.as_deref().map_or("probe".to_owned(), text));
             config.set("enable.ssl.certificate.verification", "true");
             config.set("ssl.endpoint.identification.algorithm", "https");
@@ -176,7 +176,7 @@ impl fmt::Debug for Server {
     }
 }
 
-/// A path that came as text.
+/// Converts a path, which came as text, back to text.
 fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }

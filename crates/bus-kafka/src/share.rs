@@ -1,4 +1,4 @@
-//! How far a puller has come in the partitions that its group has given it, and what it has fetched of them.
+//! A puller's progress in the partitions that its group has assigned to it, and the records fetched from them.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -6,90 +6,90 @@ use tickpath_bus_api::Delivery;
 
 use crate::record::{Fetched, Record};
 
-/// The note while somebody pulls.
+/// Note of a partition that a puller is pulling from.
 pub(crate) const OPEN: &str = "open";
 
 /// The partitions of one puller.
 #[derive(Default)]
 pub(crate) struct Shares {
-    /// By partition.
+    /// Progress by partition.
     pub by_partition: BTreeMap<i32, Share>,
-    /// Fetched, and not handed over yet.
+    /// Records fetched and not handed over yet.
     pub records: VecDeque<Record>,
-    /// What these take.
+    /// Memory taken by `records`, in bytes.
     pub kept_bytes: usize,
-    /// Messages that are done with and still take disk.
+    /// Number of messages that are done and still take disk.
     pub done: u64,
-    /// Messages that were handed over and not acknowledged when their partition was given away; not told yet.
+    /// Number of messages that were handed over and not acknowledged when their partition was given away; not reported
+    /// yet.
     pub given_away: u64,
-    /// Messages of which nobody knew whether the server counts them as done with, when their partition was given away;
-    /// not told yet.
+    /// Number of messages that were in doubt (done or not) when their partition was given away; not reported yet.
     pub unknown: u64,
-    /// A partition begins anew, or further down; not told yet.
+    /// A partition was found to start over, or at a lower offset; not reported yet.
     pub is_cut: bool,
-    /// The topic was found to be another one, and the puller has not begun anew yet.
+    /// The topic was found to be recreated, and the puller has not rejoined yet.
     pub is_anew: bool,
-    /// By partition: how far this puller had come in the topic that is not there any more, where it had not
-    /// acknowledged all. That it is another one shows late: it may have had so much of the new one.
+    /// Offset by partition up to which this puller had read the removed topic, where it had not acknowledged
+    /// everything. As the replacement is detected late, it may have had as much of the new topic.
     had: BTreeMap<i32, i64>,
-    /// Places that were sent to the server, and whose answer is still to come, but for those of partitions that were
-    /// given away or cut since.
+    /// Commits whose answer is outstanding, without those of partitions that were given away or cut since.
     late: Vec<Place>,
 }
 
-/// How far this puller has come in a partition. Each is the offset that comes next.
+/// A puller's progress in one partition. Each position is the next offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Share {
-    /// The place that the server keeps.
+    /// Offset committed at the server.
     committed: i64,
     handed_over: i64,
     fetched: i64,
-    /// What lies below may have been handed over by another puller.
+    /// Offset below which another puller may have had the messages.
     redelivered: i64,
-    /// When the newest record was made that was fetched.
+    /// Timestamp of the newest record that was fetched.
     newest_ms: Option<i64>,
-    /// When the newest record was made that was handed over.
+    /// Timestamp of the newest record that was handed over.
     newest_had_ms: Option<i64>,
-    /// What was handed over before the partition was cut, if it was.
+    /// Records that were handed over before the partition was cut, if it was.
     old: Option<Old>,
-    /// The highest place that was sent to the server since, and that no answer came for.
+    /// Highest offset sent to the server since the last answered commit and not answered.
     unanswered: i64,
     kept: Kept,
 }
 
-/// What the server keeps of how far the group has come in a partition.
+/// The server's committed state of the group in a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kept {
-    /// Nothing that this puller knows of.
+    /// No offset that this puller knows of.
     Unknown,
-    /// A place, with the note of who had the partition before.
+    /// An offset, with the note of the partition's previous puller.
     Place,
-    /// A place, with the note `open`.
+    /// An offset, with the note `open`.
     Open,
 }
 
-/// Records that may be there once more behind a cut, and are no messages any more.
+/// Bounds of the records that may be seen again after a cut, and are duplicates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Old {
-    /// They lie below this offset: what was not handed over before the cut, or was stored since, lies behind it.
+    /// Exclusive upper offset: records not handed over before the cut, or stored since, lie at or above it.
     end: i64,
-    /// They are no newer.
+    /// Latest timestamp of such a record.
     made_ms: i64,
 }
 
-/// A place in a partition that the server is to keep.
+/// An offset of a partition for the server to keep.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// Of which partition.
+    /// The partition.
     pub partition: i32,
-    /// What comes next.
+    /// The next offset.
     pub offset: i64,
-    /// For who has the partition next.
+    /// Note for the partition's next puller.
     pub note: String,
 }
 
 impl Shares {
-    /// Keeps a record, but for what is not of our partitions any more. False if it lies below what was fetched before.
+    /// Keeps a record, unless its partition is not ours any more. Returns false if it lies below records fetched
+    /// before.
     pub fn keep(&mut self, record: Fetched<'_>) -> bool {
         let Some(share) = self.by_partition.get_mut(&record.partition) else { return true };
         if record.offset < share.fetched {
@@ -98,7 +98,7 @@ impl Shares {
         let is_old = share.old.is_some_and(|old| old.holds(&record));
         let next = record.offset + 1;
         if share.fetched == share.committed {
-            // What lies between is not there any more.
+            // Offsets in between are not in the log any more.
             let done = if is_old { next } else { record.offset };
             (share.committed, share.handed_over) = (done, done);
         }
@@ -114,13 +114,13 @@ impl Shares {
         true
     }
 
-    /// Keeps a record that lies below what was fetched before, if the partition begins anew there; then what was
-    /// fetched of it is gone. Else it is one that the client library brings twice around a rebalance, and dropped.
+    /// Keeps a record below the ones fetched before, if the partition starts over there, which drops its fetched
+    /// records. Otherwise the record is a duplicate from the client library around a rebalance, and is dropped.
     pub fn keep_below(&mut self, record: Fetched<'_>, end: Option<i64>, delivery: Delivery, now_ms: i64) {
         let Some(share) = self.by_partition.get(&record.partition).copied() else { return };
         let is_newer = match share.newest_ms {
             Some(newest_ms) => record.made_ms.is_some_and(|made_ms| made_ms > newest_ms),
-            // Nothing came before that could come twice.
+            // No earlier record exists that could be a duplicate.
             None => true,
         };
         if !is_newer && end.is_none_or(|end| end >= share.fetched) {
@@ -128,7 +128,7 @@ impl Shares {
         }
         let marked = if is_newer { 0 } else { share.redelivered.min(end.unwrap_or(i64::MAX)) };
         let (old_ms, redelivered) = match (share.newest_had_ms, delivery) {
-            // Of who makes records in the future, the present is all that can be believed.
+            // A pusher's clock may be ahead: a timestamp counts up to the present at most.
             (Some(newest_had_ms), _) => (Some(newest_had_ms.min(now_ms)), marked),
             (None, Delivery::AtMostOnce) => (Some(now_ms), 0),
             (None, Delivery::AtLeastOnce) => (None, end.unwrap_or(i64::MAX)),
@@ -146,14 +146,14 @@ impl Shares {
         self.keep(record);
     }
 
-    /// Drops what is fetched of partitions, and what an answer that is still to come would say of them.
+    /// Drops the fetched records of partitions, and their part of an outstanding commit answer.
     fn forget(&mut self, partitions: &[i32]) {
         self.late.retain(|place| !partitions.contains(&place.partition));
         self.records.retain(|record| !partitions.contains(&record.partition));
         self.kept_bytes = self.records.iter().map(Record::bytes).sum();
     }
 
-    /// What the server must know before the next records, up to so many, are handed over.
+    /// Returns the offsets to commit before the next records, at most `limit`, are handed over.
     pub fn places_before(&self, limit: usize, delivery: Delivery) -> Vec<Place> {
         let next = self.records.iter().take(limit);
         let mut places = BTreeMap::new();
@@ -168,7 +168,7 @@ impl Shares {
         places.into_iter().map(|(partition, offset)| Place { partition, offset, note: OPEN.to_owned() }).collect()
     }
 
-    /// What the server must know when all that was handed over is done with.
+    /// Returns the offsets to commit when all records handed over are done.
     pub fn places_done(&self) -> Vec<Place> {
         let handed_over = self.by_partition.iter().filter(|(_, share)| share.committed < share.handed_over);
         handed_over
@@ -176,7 +176,7 @@ impl Shares {
             .collect()
     }
 
-    /// The server knows these places now.
+    /// Records that the server has committed these offsets.
     pub fn committed(&mut self, places: &[Place]) {
         for place in places {
             let Some(share) = self.by_partition.get_mut(&place.partition) else { continue };
@@ -187,7 +187,7 @@ impl Shares {
         }
     }
 
-    /// These places were sent, and no answer came: the server may know them.
+    /// Records that these offsets were sent and not answered: the server may have committed them.
     pub fn unanswered(&mut self, places: &[Place]) {
         for place in places {
             let Some(share) = self.by_partition.get_mut(&place.partition) else { continue };
@@ -195,14 +195,14 @@ impl Shares {
         }
     }
 
-    /// These places were sent, and their answer did not come in time: it is still to come.
+    /// Records that these offsets were sent and their answer is overdue, but may still come.
     pub fn late(&mut self, places: &[Place]) {
         self.unanswered(places);
         self.late = places.to_vec();
     }
 
-    /// That answer has come. Where it says that all is well, the server knows these places now. What lies before them
-    /// and is not handed over stays in doubt all the same: at most once, it may never be.
+    /// Takes in the overdue answer; on success the offsets count as committed. Records before them that are not handed
+    /// over stay in doubt all the same: at most once, they may never be.
     pub fn came_late(&mut self, is_done: bool) {
         let mut places = std::mem::take(&mut self.late);
         if is_done {
@@ -212,12 +212,12 @@ impl Shares {
         }
     }
 
-    /// Of how many messages nobody knows whether the server counts them as done with.
+    /// Returns the number of messages in doubt: the server may or may not count them as done.
     pub fn in_doubt(&self) -> u64 {
         self.by_partition.values().map(Share::in_doubt).sum()
     }
 
-    /// The next records, up to so many, which are handed over now.
+    /// Hands over the next records, at most `limit`.
     pub fn hand_over(&mut self, limit: usize) -> Vec<Record> {
         let count = limit.min(self.records.len());
         let records: Vec<Record> = self.records.drain(..count).collect();
@@ -231,7 +231,7 @@ impl Shares {
         records
     }
 
-    /// Forgets partitions; gives what their next puller must know.
+    /// Forgets partitions, and returns the offsets and notes for their next pullers.
     pub fn give_away(&mut self, partitions: &[i32]) -> Vec<Place> {
         self.forget(partitions);
         let mut places = Vec::new();
@@ -247,20 +247,21 @@ impl Shares {
         places
     }
 
-    /// The group goes on without this puller, which is told so: it has nothing until it is given partitions again.
+    /// Drops everything when the group has excluded this puller, until partitions are assigned again; nothing is
+    /// reported later, because the caller reports the exclusion.
     pub fn give_up(&mut self) {
         let all: Vec<i32> = self.by_partition.keys().copied().collect();
         self.give_away(&all);
         (self.given_away, self.unknown) = (0, 0);
     }
 
-    /// The partitions of which the server keeps a place, as far as this puller knows.
+    /// Returns the partitions for which the server keeps an offset, as far as this puller knows.
     pub fn kept(&self) -> Vec<i32> {
         let kept = self.by_partition.iter().filter(|(_, share)| share.kept != Kept::Unknown);
         kept.map(|(&partition, _)| partition).collect()
     }
 
-    /// The topic is another one: nothing that is known is of it.
+    /// Forgets everything of a topic that was found to be recreated.
     pub fn forget_topic(&mut self) {
         let held = self.by_partition.iter().filter(|(_, share)| share.committed < share.handed_over);
         self.had.extend(held.map(|(&partition, share)| (partition, share.handed_over)));
@@ -268,19 +269,19 @@ impl Shares {
         self.is_anew = true;
     }
 
-    /// What is known by who takes this one's place then.
+    /// Returns the state for the member that replaces this one after a topic was recreated.
     pub fn anew(&self) -> Self {
         Self { had: self.had.clone(), ..Self::default() }
     }
 
-    /// The offset below which this puller may have had messages of a partition that nobody else had any of.
+    /// Takes the offset below which this puller, and no other, may have had messages of a partition.
     pub fn take_had(&mut self, partition: i32) -> i64 {
         self.had.remove(&partition).unwrap_or(0)
     }
 }
 
 impl Share {
-    /// Where the place at the server is this, and nothing is fetched yet.
+    /// Creates the progress of a partition committed at this offset, with nothing fetched yet.
     pub fn at(offset: i64, redelivered: i64, kept: Kept) -> Self {
         Self {
             committed: offset,
@@ -319,13 +320,13 @@ mod tests {
 
     const ALL: usize = usize::MAX;
 
-    /// A puller that has one partition, which begins at this offset.
+    /// Returns a puller with one partition that begins at this offset.
     fn state(offset: i64, redelivered: i64) -> Shares {
         let by_partition = BTreeMap::from([(3, Share::at(offset, redelivered, Kept::Unknown))]);
         Shares { by_partition, ..Shares::default() }
     }
 
-    /// Records that were made one after the other, of a partition that has not been cut.
+    /// Fetches records with ascending timestamps, from a partition that was not cut.
     fn fetch(state: &mut Shares, offsets: impl IntoIterator<Item = i64>) {
         offsets.into_iter().for_each(|offset| fetch_one(state, offset, offset, i64::MAX, Delivery::AtLeastOnce));
     }
@@ -407,12 +408,12 @@ mod tests {
             assert_eq!(state.in_doubt(), 4);
             state.came_late(is_done);
             assert_eq!((state.in_doubt(), state.places_done()), (rest, place(12, OPEN)));
-            // Only once.
+            // A second late answer changes nothing.
             state.committed(&place(12, OPEN));
             state.came_late(true);
             assert_eq!((state.done, state.places_done()), (7, Vec::new()));
         }
-        // The partition went away, and came again.
+        // The partition was given away and assigned again.
         let mut state = pulled();
         state.give_away(&[3]);
         let anew = Share::at(2, 0, Kept::Unknown);
@@ -493,7 +494,8 @@ mod tests {
 
     #[test]
     fn a_partition_that_was_cut_goes_on_with_what_is_new() {
-        // The end is lost behind offset 8, and two were pushed since; or the topic was made anew, and has more by now.
+        // The end behind offset 8 is lost, and two messages were pushed since; or the topic was recreated, and has more
+        // by now.
         for (end, newer, then) in [(10, [(8, 500), (9, 501)], 8), (40, [(0, 500), (1, 501)], 0)] {
             let mut state = state(5, 7);
             fetch(&mut state, 5..15);
@@ -507,7 +509,7 @@ mod tests {
                 fetch_one(&mut state, offset, made_ms, end, Delivery::AtLeastOnce);
             }
             assert!(std::mem::take(&mut state.is_cut), "{end}");
-            // The lower place goes to the server first.
+            // The lower offset is committed first.
             assert_eq!(state.places_before(ALL, Delivery::AtLeastOnce), place(then, OPEN));
             state.committed(&place(then, OPEN));
             assert_eq!(handed_over(&mut state, ALL), newer.map(|(offset, _)| (offset, false)));
@@ -532,7 +534,7 @@ mod tests {
             assert!(state.is_anew && state.records.is_empty() && state.kept().is_empty());
             assert!(state.places_done().is_empty() && state.give_away(&[3]).is_empty());
             assert_eq!((state.given_away, state.unknown), (0, 0));
-            // Not even by an answer to what was sent before.
+            // A late answer to an earlier commit does not bring anything back.
             state.came_late(true);
             assert!(state.kept().is_empty());
             let mut anew = state.anew();
@@ -542,7 +544,7 @@ mod tests {
 
     #[test]
     fn what_was_fetched_and_not_handed_over_is_new_behind_a_cut() {
-        // All were made in the same moment, or one after the other.
+        // All records have the same timestamp, or ascending ones.
         let times: [fn(i64) -> i64; 2] = [|_| 7, |offset| offset];
         for made_ms in times {
             let mut state = state(0, 60);
@@ -550,7 +552,7 @@ mod tests {
             state.committed(&place(0, OPEN));
             state.hand_over(50);
             state.committed(&place(50, OPEN));
-            // The end is lost behind offset 80, and one was pushed since by a host whose clock is behind.
+            // The end behind offset 80 is lost, and a host whose clock is behind has pushed one message since.
             (0..80).for_each(|offset| fetch_one(&mut state, offset, made_ms(offset), 81, Delivery::AtLeastOnce));
             fetch_one(&mut state, 80, 3, 81, Delivery::AtLeastOnce);
             fetch_one(&mut state, 81, 4, 82, Delivery::AtLeastOnce);

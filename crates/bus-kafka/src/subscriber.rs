@@ -1,4 +1,4 @@
-//! Receives one topic, from a place in it on. What Kafka calls an offset is the sequence number.
+//! Receives one topic from an offset on. The offset is the sequence number.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,20 +20,20 @@ use crate::lookout::Lookout;
 use crate::place::{self, Ahead, Newer, Place, Taken};
 use crate::reasons::Reasons;
 
-/// Who only reads at places of its own joins no group; the client library wants a name for one all the same.
+/// Consumer settings. A subscriber joins no group, but the client library requires a group id.
 const SETTINGS: [(&str, &str); 11] = [
     ("group.id", "tickpath-subscriber"),
     ("enable.auto.commit", "false"),
     ("enable.auto.offset.store", "false"),
-    // Where the server has not got the place any more, it is looked for anew: at the oldest message there may be what
-    // lies before the subscription.
+    // An offset that the server no longer has is searched for by time: the oldest message may lie before the
+    // subscription.
     ("auto.offset.reset", "error"),
-    // A server that has something answers at once.
+    // A server that has records answers at once.
     ("fetch.min.bytes", "1"),
     ("fetch.wait.max.ms", "500"),
     ("fetch.error.backoff.ms", "20"),
     ("fetch.queue.backoff.ms", "10"),
-    // What the client library reads ahead; nothing more is kept here.
+    // Read-ahead of the client library; this crate keeps nothing more.
     ("queued.max.messages.kbytes", "65536"),
     ("fetch.max.bytes", "8388608"),
     ("enable.partition.eof", "false"),
@@ -45,50 +45,50 @@ const PARTITION: i32 = 0;
 /// A subscription with its own connections.
 pub(crate) struct KafkaSubscriber {
     cluster: Arc<Cluster>,
-    /// As it is called on the server.
+    /// Name on the server.
     topic: String,
     consumer: Arc<BaseConsumer<Reasons>>,
-    /// Finds out when an outage is over.
+    /// Detects the end of an outage.
     lookout: Option<Lookout>,
     outages: Arc<AtomicU64>,
     wait: Wait,
     place: Place,
     trouble: Trouble,
-    /// A gap that is not told yet; it lies before `held`.
+    /// A gap before `held` that is not reported yet.
     ahead: Option<Ahead>,
     /// A record that ended a sleep, or waits behind a gap.
     held: Option<Record>,
 }
 
-/// Why no record comes.
+/// Reasons for which no record comes.
 #[derive(Default)]
 struct Trouble {
-    /// Another place is to be found.
+    /// The offset is void, and another one must be found.
     lost: Option<Lost>,
-    /// An error that is not told yet.
+    /// An error that is not reported yet.
     error: Option<ServerError>,
 }
 
-/// Why a place is no place any more.
+/// Reason for which an offset is void.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lost {
-    /// The server has not got it.
+    /// The server does not have the offset.
     Refused,
-    /// Another record lies before it: the topic is another one.
+    /// Another record lies before the offset: the topic was recreated.
     Changed,
 }
 
 struct Record {
     offset: i64,
-    /// When it was made, if that is known.
+    /// Timestamp in milliseconds, if the record has one.
     made_ms: Option<i64>,
     value: Vec<u8>,
-    /// Details beside the value of another program, in JSON.
+    /// Key and headers from another program, in JSON.
     beside: Option<String>,
 }
 
 impl KafkaSubscriber {
-    /// Finds the place where to begin, over the connection that is then read from. The topic is there.
+    /// Finds the first offset over the connection that is then read from. The topic must exist.
     pub fn open(cluster: Arc<Cluster>, topic: &str, start: Start, wait: Wait) -> Result<Self, ConnectError> {
         let consumer: BaseConsumer<Reasons> = cluster
             .server()
@@ -135,7 +135,7 @@ impl KafkaSubscriber {
         })
     }
 
-    /// Nothing has come: has an outage looked after that the client library tells of, and never says that it is over.
+    /// Starts a lookout for the end of an outage, which the client library does not report.
     fn look_after(&mut self) {
         match &self.lookout {
             Some(lookout) if lookout.is_over() => self.lookout = None,
@@ -148,7 +148,7 @@ impl KafkaSubscriber {
         }
     }
 
-    /// Looks for the place to go on at; where the server does not say, the next call looks again.
+    /// Searches for the offset to resume at; if the server does not answer, the next call retries.
     fn look(&mut self, lost: Lost) {
         match self.go_on(lost) {
             Ok(ahead) => (self.trouble.lost, self.ahead) = (None, ahead),
@@ -239,8 +239,7 @@ impl Subscriber for KafkaSubscriber {
         }
     }
 
-    /// Its words are the next offset, when the newest record was made that was seen, and what the record before that
-    /// offset is known by.
+    /// Holds the next offset, the time of the newest record seen, and a fingerprint of the record before that offset.
     fn token(&self) -> Option<ResumeToken> {
         Some(self.place.token())
     }
@@ -271,7 +270,7 @@ impl Subscriber for KafkaSubscriber {
 }
 
 impl Trouble {
-    /// Takes in what the client library says instead of a record, and what of it does not pass.
+    /// Classifies an error that the client library returned instead of a record; keeps it if it is lasting.
     fn note(&mut self, error: &KafkaError, lasting: Option<ServerError>) {
         match error.rdkafka_error_code() {
             Some(Code::AutoOffsetReset | Code::OffsetOutOfRange) => self.lost = Some(Lost::Refused),
@@ -292,7 +291,8 @@ impl Record {
     }
 }
 
-/// Details that another program has sent beside the value: the key, the headers, and that there is no value. None if there is nothing.
+/// Returns the key, the headers and the absence of a value, as another program sent them beside the value. None if
+/// there is nothing.
 fn beside(message: &BorrowedMessage<'_>) -> Option<String> {
     let (mut object, mut headers) = (Object::default(), Object::default());
     if let Some(key) = message.key() {
@@ -309,8 +309,8 @@ fn beside(message: &BorrowedMessage<'_>) -> Option<String> {
     object.if_any()
 }
 
-/// The first record that was made after all that were seen, or the end. It is one that was put there when the server
-/// had lost what was seen, also if the topic is another one now.
+/// Returns the first record with a later timestamp than all records seen, or the end. Such a record was written after
+/// the server lost the seen ones, or to a recreated topic.
 fn newer(
     cluster: &Cluster,
     consumer: &BaseConsumer<Reasons>,
@@ -325,7 +325,7 @@ fn newer(
     Ok(Newer { than_seen, than_believed })
 }
 
-/// The offset of the first record that was made after this time, if there is one.
+/// Returns the offset of the first record with a later timestamp, if there is one.
 fn first_after(
     cluster: &Cluster,
     consumer: &BaseConsumer<Reasons>,
@@ -349,7 +349,7 @@ fn read_from(consumer: &BaseConsumer<Reasons>, topic: &str, next: i64) -> KafkaR
     consumer.assign(&places)
 }
 
-/// UTC, in milliseconds.
+/// Returns the current UTC time in milliseconds.
 fn now_ms() -> i64 {
     (utc_ns() / 1_000_000) as i64
 }

@@ -1,9 +1,9 @@
-//! Messages that a subscriber is lent where they lie in the log.
+//! Messages lent to a subscriber where they lie in the log.
 
 use tickpath_bus_api::{Gap, Lending, Lent};
 use tickpath_log::Policy;
 
-/// As the bus hands it over: itself, or the loss that it tells of.
+/// Converts a lent message of the log: to a message of the bus, or to the gap that it records.
 pub(crate) fn lending(lent: tickpath_log::Lent) -> Lending {
     match Gap::read(lent.kind, lent.payload()) {
         Some(gap) => Lending::Gap(gap),
@@ -11,7 +11,7 @@ pub(crate) fn lending(lent: tickpath_log::Lent) -> Lending {
     }
 }
 
-/// Why a log of this policy lends nothing.
+/// Returns the reason why a log of this policy lends nothing.
 pub(crate) fn why_not(policy: Policy) -> &'static str {
     match policy {
         Policy::Overwrite => {
@@ -24,5 +24,5 @@ pub(crate) fn why_not(policy: Policy) -> &'static str {
     }
 }
 
-/// Why somebody who carries messages on is lent none.
+/// Reason why a subscriber that carries messages on is lent none.
 pub(crate) const CARRIES: &str = "who carries messages on is lent none, for they get an origin";

@@ -3,8 +3,8 @@
 //! A topic is one log: `shm://` and the topic `ticks` make the log `shm://ticks`, `shm://lab` makes `shm://lab.ticks`,
 //! `file:///var/lib/x` makes `file:///var/lib/x/ticks`. A topic that is kept has segments of its capacity.
 //!
-//! A queue is one log too, with `.queue` behind its name: the queue `orders` of `shm://lab` is the log
-//! `shm://lab.orders.queue`. So a topic and a queue of one name do not meet, and no topic's name ends like that.
+//! A queue is one log too, with `.queue` after its name: the queue `orders` of `shm://lab` is the log
+//! `shm://lab.orders.queue`. A topic and a queue of one name do not collide; no topic's name may end so.
 
 mod lent;
 mod name;
@@ -29,7 +29,7 @@ use crate::publisher::LogPublisher;
 use crate::ring::{MAX_PAYLOAD_BYTES, NAME, SEGMENTS, connect_error, name_error, segment_bytes};
 use crate::subscriber::LogSubscriber;
 
-/// What this transport is.
+/// The log transport: name, URL schemes, `connect` and `advise`.
 pub const TRANSPORT: Transport = Transport {
     name: NAME,
     schemes: &["shm", "file"],
@@ -40,13 +40,13 @@ pub const TRANSPORT: Transport = Transport {
     advise: |_about| Vec::new(),
 };
 
-/// What the name of a queue's log ends with.
+/// Suffix of the name of a queue's log.
 const QUEUE_SUFFIX: &str = ".queue";
 
-/// The longest name of a queue, in bytes: its log has a name like a topic's, of at most 128.
+/// Max length of a queue's name, in bytes: the name of its log is limited to 128 bytes, as a topic's is.
 const MAX_QUEUE_NAME_BYTES: usize = 128 - QUEUE_SUFFIX.len();
 
-/// Where the topics of one connection lie.
+/// Root of the topics and queues of one connection.
 #[derive(Debug, Clone)]
 pub struct LogBus {
     root: Root,
@@ -60,7 +60,7 @@ enum Root {
 }
 
 impl LogBus {
-    /// Reads `shm://`, `shm://PREFIX` or `file:///FOLDER`.
+    /// Parses `shm://`, `shm://PREFIX` or `file:///FOLDER`.
     pub fn connect(url: &str) -> Result<Self, ConnectError> {
         let clock = HostClock::get().map_err(|e| ConnectError::Other(Box::new(e)))?;
         let root = if let Some(prefix) = url.strip_prefix("shm://") {
@@ -75,7 +75,7 @@ impl LogBus {
         Ok(Self { root, clock })
     }
 
-    /// The log of a topic.
+    /// Returns the log of a topic.
     pub fn place(&self, topic: &str) -> Result<Place, ConnectError> {
         if let Some(queue) = topic.strip_suffix(QUEUE_SUFFIX) {
             let what = format!("'{topic}' is the log of the queue '{queue}', no topic; use another name");
@@ -84,7 +84,7 @@ impl LogBus {
         self.log(topic)
     }
 
-    /// The log of a queue.
+    /// Returns the log of a queue.
     pub fn queue_place(&self, queue: &str) -> Result<Place, ConnectError> {
         let log = || self.log(&format!("{queue}{QUEUE_SUFFIX}"));
         let place = Place::shared_memory(queue).map_err(name_error).and_then(|_| log());
@@ -97,7 +97,7 @@ impl LogBus {
     }
 
     fn log(&self, name: &str) -> Result<Place, ConnectError> {
-        // The rules for names are the same in a folder, so that a topic can move.
+        // Names follow the same rules in a folder, so that a topic can be moved.
         let alone = Place::shared_memory(name).map_err(name_error)?;
         match &self.root {
             Root::SharedMemory(prefix) if prefix.is_empty() => Ok(alone),
@@ -107,17 +107,17 @@ impl LogBus {
     }
 }
 
-/// The log of a topic of the bus of this URL, there or not.
+/// Returns the log of a topic, given the URL of its bus. The log need not exist.
 pub fn log_of(url: &str, topic: &str) -> Result<Place, ConnectError> {
     LogBus::connect(url)?.place(topic)
 }
 
-/// The same, where it is not there yet.
+/// Returns the log of a topic only if it does not exist yet.
 pub fn absent(url: &str, topic: &str) -> Option<Place> {
     log_of(url, topic).ok().filter(|place| !place.exists())
 }
 
-/// The logs that lie in a folder, or in shared memory under its name and a point, in the order of their names.
+/// Returns the logs in a folder, or in shared memory under its name and a point, sorted by name.
 pub fn within(place: &Place) -> Vec<Place> {
     let mut found: Vec<Place> = if place.is_shared_memory() {
         let prefix = format!("{place}.");
@@ -210,7 +210,7 @@ impl Connection for LogBus {
     }
 }
 
-/// What is not there is no error.
+/// Removes a log. A log that does not exist is no error.
 fn remove(place: &Place) -> Result<(), ConnectError> {
     if !place.exists() {
         return Ok(());

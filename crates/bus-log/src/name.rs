@@ -1,51 +1,51 @@
-//! The files of a log that is in use may be removed: by an administrator, or by systemd, which removes those of a user who
-//! logs out (`RemoveIPC=yes` in `logind.conf`). Both ends then go on with files that nobody else finds. So a publisher looks
-//! once a second whether its log still lies under its name, and a subscriber ten times.
+//! Watch over the name of a log in use, whose files may be removed: by an administrator, or by systemd, which removes
+//! those of a user that logs out (`RemoveIPC=yes` in `logind.conf`). Both ends would then use files that no other
+//! process finds. So a publisher checks once a second that its log has its name, a subscriber ten times.
 //!
 //! ```text
-//!   publisher   name gone ──> makes the log anew, and goes on there with the next number
-//!                   └─ another has made it meanwhile ──> each publish is refused, in words
-//!   pusher      name gone, and messages that nobody has finished ──> each push is refused, in words, until they are
-//!   subscriber  name gone ──> outage() says so ──> reads the old log to its end ──> goes on in the new one
+//!   publisher   name gone ──> makes the log again, and continues there with the next number
+//!                   └─ another has made it meanwhile ──> each publish fails, with the reason
+//!   pusher      name gone, and unfinished messages ────> each push fails, with the reason, until they are finished
+//!   subscriber  name gone ──> outage() reports it ──> reads the old log to its end ──> continues in the new one
 //! ```
 //!
-//! A subscriber loses nothing of a publisher that goes on, unless the new ring has gone round before it looks: the old log
-//! is final before the new one is there, and the numbers go on.
+//! A subscriber loses nothing of a publisher that continues, unless the new ring wraps before the subscriber checks:
+//! the old log is final before the new one exists, and the sequence numbers continue.
 
 use tickpath_bus_api::PublishError;
 use tickpath_clock::{Clock, HostClock};
 use tickpath_log::{Config, OpenError, Place, Writer};
 
-/// A time, in milliseconds.
+/// Interval in milliseconds.
 #[derive(Clone, Copy)]
 struct Every(u64);
 
-/// How often a publisher looks: with what [`CLOSE`] adds, once a second.
+/// Interval of a publisher's checks: once a second, with the time that [`CLOSE`] adds.
 const LOOK: Every = Every(900);
 
-/// How often a subscriber does: what its publisher writes to the new log meanwhile must stay there.
+/// Interval of a subscriber's checks: messages that the publisher writes to the new log meanwhile must stay there.
 const READ_LOOK: Every = Every(100);
 
-/// How often one looks for the new log while the name of the old one is gone, and tries to make it.
+/// Interval of attempts to find or make the new log, while the name of the old one is gone.
 const LOOK_FOR_NEXT: Every = Every(10);
 
-/// How many calls go by, at most, between two looks at the clock.
+/// Max number of calls between two reads of the clock.
 const MOST_CALLS: u32 = 16;
 
-/// Calls that take less than this together need no look at the clock between them. A message of each millisecond would pay for
-/// one otherwise.
+/// Calls that together take less than this need no read of the clock between them. Otherwise one message a millisecond
+/// would pay for a read of its own.
 const CLOSE: Every = Every(100);
 
 /// Nanoseconds in a millisecond.
 const MS: u64 = 1_000_000;
 
-/// Says when it is time to look.
+/// Schedule of the checks of a log's name.
 struct Lookout {
     clock: HostClock,
-    /// Calls until the next look at the clock, and how many that were at first.
+    /// Calls until the next read of the clock, and the number that it started from.
     left: u32,
     calls: u32,
-    /// When the clock was looked at, and when a look was due; ticks.
+    /// Times of the last read of the clock and of the last due check, in ticks.
     asked: u64,
     looked: u64,
     /// A millisecond, and [`CLOSE`], in ticks.
@@ -60,20 +60,20 @@ impl Lookout {
         Self { clock, left: 1, calls: 1, asked: now, looked: now, ms, close: CLOSE.0 * ms }
     }
 
-    /// Counts a call; true if the clock is to be asked at it.
+    /// Counts a call; returns true if the clock must be read now.
     #[inline(always)]
     fn is_last(&mut self) -> bool {
         self.left -= 1;
         self.left == 0
     }
 
-    /// True if this time lies well behind the last look at the clock.
+    /// Returns true if this time lies well after the last read of the clock.
     #[inline(always)]
     fn is_far(&self, stamp: u64) -> bool {
         stamp.wrapping_sub(self.asked) as i64 > self.close as i64
     }
 
-    /// Asks the clock; true if it is time to look. In ticks, for a division would stand in the way of a message.
+    /// Reads the clock; returns true if a check is due. Compares ticks, because a division would delay a message.
     #[cold]
     #[inline(never)]
     fn ask_clock(&mut self, every: Every) -> bool {
@@ -89,20 +89,20 @@ impl Lookout {
         is_due
     }
 
-    /// The clock is asked at the next call.
+    /// Reads the clock at the next call.
     fn ask_next(&mut self) {
         (self.left, self.calls) = (1, 1);
     }
 }
 
-/// The reading end's knowledge of its log's name: `T` reads the log that comes after it.
+/// State of the reading end: whether its log still has its name, and the log that follows, read by `T`.
 pub(crate) struct NameWatch<T> {
     lookout: Lookout,
     is_gone: bool,
     next: Option<T>,
-    /// Why the next one, which is there, cannot be opened.
+    /// Reason why the next log, which exists, cannot be opened.
     refused: Option<String>,
-    /// How often it has gone on in another log.
+    /// Number of times that the reader moved on to another log.
     moved: u64,
 }
 
@@ -111,14 +111,14 @@ impl<T> NameWatch<T> {
         Self { lookout: Lookout::new(clock), is_gone: false, next: None, refused: None, moved: 0 }
     }
 
-    /// True if it is time for [`Self::look`]. To be asked whenever there is nothing to read.
+    /// Returns true if [`Self::look`] is due. Must be called whenever there is nothing to read.
     #[inline(always)]
     pub(crate) fn is_due(&mut self) -> bool {
         self.next.is_some() || self.lookout.is_last() && self.lookout.ask_clock(self.every())
     }
 
-    /// Looks whether the log has its name, and for another one that has. Gives that one once nothing was left to read
-    /// after it was found: a publisher that has made it writes to the old one no more.
+    /// Checks whether the log still has its name, and looks for its successor. Returns the successor one call after it
+    /// was found, so once nothing was left to read: a publisher that has made it writes to the old log no more.
     #[cold]
     pub(crate) fn look(
         &mut self,
@@ -142,24 +142,24 @@ impl<T> NameWatch<T> {
         None
     }
 
-    /// Looks whether the log has its name, for who does not go on yet.
+    /// Checks whether the log still has its name, for a reader that may not move on yet.
     #[cold]
     pub(crate) fn note(&mut self, is_removed: impl FnOnce() -> bool) {
         self.is_gone = is_removed();
     }
 
-    /// The longest sleep before the next look.
+    /// Limits a sleep to the time until the next check.
     pub(crate) fn sleep_ns(&mut self, timeout_ns: u64) -> u64 {
         self.lookout.ask_next();
         timeout_ns.min(self.every().0 * MS)
     }
 
-    /// How often it has gone on in another log.
+    /// Returns the number of times that the reader moved on to another log.
     pub(crate) fn moved(&self) -> u64 {
         self.moved
     }
 
-    /// Why nothing new may come, in words.
+    /// Returns the reason why no new messages may come, as a sentence.
     pub(crate) fn outage(&self, place: &Place) -> Option<String> {
         let next = match &self.refused {
             Some(refused) => format!("the new ones cannot be used: {refused}"),
@@ -181,52 +181,52 @@ fn gone(place: &Place) -> String {
     format!("the files of {place} were removed while they were in use{why}")
 }
 
-/// A writer that makes its log anew where its files are gone. What each message looks at lies in front, and is the same in a
-/// rehearsal: a path that only real messages take is cold for each of them.
+/// Writer that makes its log again where its files are gone. The fields that each message reads lie in front, and are
+/// the same in a warm-up run: a path that only real messages take is cold for each of them.
 #[repr(C)]
 pub(crate) struct NamedWriter {
     lookout: Lookout,
     pub(crate) writer: Writer,
-    /// None where nobody else knows the log.
+    /// None for a log that only this process knows.
     named: Option<Box<Named>>,
 }
 
 struct Named {
     config: Config,
-    /// How often it has made its log anew.
+    /// Number of times that the log was made again.
     made: u64,
-    /// Why it has not, until it has.
+    /// Reason why the log could not be made again; none once it is.
     lost: Option<Lost>,
 }
 
-/// Why a log was not made anew.
+/// Reason why a log was not made again.
 struct Lost {
     sentence: String,
     may_pass: bool,
 }
 
 impl NamedWriter {
-    /// The writer of a log that was opened so.
+    /// Creates the writer of a log that was opened with `config`.
     pub(crate) fn new(writer: Writer, config: Config, clock: HostClock) -> Self {
         let named = Some(Box::new(Named { config, made: 0, lost: None }));
         Self { lookout: Lookout::new(clock), writer, named }
     }
 
-    /// The writer of a log of which nobody else knows, to rehearse this one.
+    /// Creates the writer of a private log, for warm-up runs of this one.
     pub(crate) fn rehearsing(&self, writer: Writer) -> Self {
         Self { lookout: Lookout::new(self.lookout.clock), writer, named: None }
     }
 
-    /// How often the log was made anew.
+    /// Returns the number of times that the log was made again.
     pub(crate) fn made(&self) -> u64 {
         self.named.as_ref().map_or(0, |named| named.made)
     }
 
-    /// Looks whether the log still has its name, if it is time to; to be called before each publish, with its stamp, and where
-    /// there is nothing to publish.
+    /// Checks whether the log still has its name, if that is due. Must be called before each publish, with its stamp,
+    /// and while there is nothing to publish.
     #[inline(always)]
     pub(crate) fn look(&mut self, stamp: u64) -> Result<(), PublishError> {
-        // A stamp is of now, nearly always, and is at hand; one of the past says nothing.
+        // A stamp is nearly always of now, and costs no read of the clock; one of the past means no check.
         if self.lookout.is_last() || self.lookout.is_far(stamp) { self.look_if_due() } else { Ok(()) }
     }
 
@@ -242,13 +242,13 @@ impl NamedWriter {
 
 impl Named {
     fn look(&mut self, lookout: &mut Lookout, writer: &mut Writer, is_due: bool) -> Result<(), PublishError> {
-        // A fork's copy of a writer is refused by the publish itself.
+        // The publish itself rejects a fork's copy of a writer.
         if writer.is_forked() {
             return Ok(());
         }
         match &self.lost {
             Some(lost) if !is_due => {
-                // Each message is refused until it is there.
+                // Each message is rejected until the log is made again.
                 lookout.ask_next();
                 return Err(lost.told());
             }

@@ -1,4 +1,4 @@
-//! Publishes to a log.
+//! Publisher to a log.
 
 use std::hint::black_box;
 
@@ -24,7 +24,7 @@ impl LogPublisher {
     #[inline(never)]
     fn rehearse(&mut self) {
         let Self { named, last_bytes, warm } = self;
-        // The next message may be far: it will find the log that it belongs to. Its error is told then, too.
+        // The next message may be far away; this check lets it find the right log. A publish reports the error, too.
         let _ = named.look(0);
         named.writer.keep_warm(*last_bytes);
         let make = || named.writer.rehearsal().ok().map(|made| Self::new(named.rehearsing(made.writer)));
@@ -36,7 +36,7 @@ impl LogPublisher {
 }
 
 impl Publisher for LogPublisher {
-    // One function for callers and for the rehearsal, wherever each of them is compiled: a copy of it would keep nothing warm.
+    // Never inlined, so that callers and the warm-up run the same code: a copy would keep nothing warm.
     #[inline(never)]
     fn publish(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError> {
         self.last_bytes = payload.len();

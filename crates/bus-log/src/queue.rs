@@ -50,7 +50,7 @@ pub(crate) fn puller(
     adaptive::puller(wait, puller)
 }
 
-/// How many messages of a queue nobody has taken.
+/// Returns the number of messages of a queue that no puller has taken.
 pub(crate) fn waiting(place: &Place) -> Result<u64, ConnectError> {
     match tickpath_log::waiting(place) {
         Err(OpenError::NotFound(_) | OpenError::NoQueue(_)) => Ok(0),
@@ -88,7 +88,7 @@ struct LogPuller {
 }
 
 impl LogPuller {
-    /// Looks whether a pusher has made the queue by now.
+    /// Checks whether a pusher has made the queue.
     #[cold]
     fn try_attach(&mut self) -> Result<(), OpenError> {
         match tickpath_log::Puller::open(&self.place, self.delivery) {
@@ -118,13 +118,13 @@ impl Puller for LogPuller {
             let is_removed = || puller.is_removed();
             let next = || tickpath_log::Puller::open(&self.place, self.delivery);
             if puller.holds() {
-                // Its acknowledgements belong to the log that it came from.
+                // Acknowledgements belong to the log that the messages came from.
                 self.name.note(is_removed);
             } else if let Some(next) = self.name.look(is_removed, next) {
                 self.puller = Some(next);
             }
         }
-        // One message that is damaged is told here once, with its number; the next pull goes on behind it.
+        // A damaged message is reported here once, with its number; the next pull continues after it.
         pulled.map_err(|e| ReceiveError::Damaged(e.to_string()))
     }
 

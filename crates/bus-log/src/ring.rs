@@ -1,21 +1,21 @@
-//! The log of a topic and that of a queue: how large it is, how one writes to it, and what goes wrong with it.
+//! The log of a topic or queue: its size, batch publishing, and its errors as errors of the bus.
 
 use tickpath_bus_api::{BatchError, ConnectError, PublishError};
 use tickpath_log::{OpenError, PlaceError, Writer};
 
-/// What this transport is called, in its tokens too.
+/// Name of this transport, in its tokens too.
 pub(crate) const NAME: &str = "log";
 
-/// Segments in the ring of a topic, and of a queue.
+/// Number of segments in the ring of a topic or queue.
 pub(crate) const SEGMENTS: usize = 8;
 
 /// The longest payload that is sure to pass with the default sizes, in bytes.
 pub(crate) const MAX_PAYLOAD_BYTES: usize = 64 << 10;
 
-/// How often who may sleep looks whether its topic or queue exists by now.
+/// Interval at which a reader that may sleep checks whether its topic or queue exists, in nanoseconds.
 pub(crate) const LOOK_FOR_LOG_NS: u64 = 1_000_000;
 
-/// Bytes of a segment of a ring of this capacity.
+/// Returns the bytes of a segment of a ring of this capacity.
 pub(crate) fn segment_bytes(capacity_bytes: usize) -> usize {
     (capacity_bytes / SEGMENTS).next_multiple_of(4096).max(4096)
 }
@@ -42,7 +42,7 @@ pub(crate) fn publish_error(error: tickpath_log::PublishError) -> PublishError {
         tickpath_log::PublishError::Full => PublishError::Full,
         tickpath_log::PublishError::NoReader => PublishError::NoSubscriber,
         tickpath_log::PublishError::TooLarge { bytes, limit } => PublishError::TooLarge { bytes, limit },
-        // A disk that is full is not full for ever.
+        // A full disk may have room again later.
         e @ tickpath_log::PublishError::Grow(_) => PublishError::Unavailable(e.to_string()),
         e => PublishError::Other(Box::new(e)),
     }

@@ -1,9 +1,9 @@
-//! Where a subscriber begins, and what tells it whether what lies before that is still the same.
+//! Start of a subscription, and the check that the messages before it are still the same.
 //!
 //! ```text
-//!   seen         … 7 8 9 │            the token says: behind 9, and when 9 was stamped
-//!   the same     … 7 8 9 │ 10 11      it goes on with 10
-//!   another end  … 7 a b   c  d       the disk had lost 8 and 9: that is told, and it begins with a, the first newer one
+//!   seen         … 7 8 9 │            the token has: next is 10, and the stamp of 9
+//!   the same     … 7 8 9 │ 10 11      resumes with 10
+//!   another end  … 7 a b   c  d       the disk had lost 8 and 9: reports a gap, and starts with a, the first newer one
 //! ```
 
 use tickpath_bus_api::Start;
@@ -11,28 +11,28 @@ use tickpath_log::{Next, OpenError, Place, Reader, Registration};
 
 use crate::ring::NAME;
 
-/// A log that is read from where a subscriber begins.
+/// Log that is read from the start of a subscription.
 pub(crate) struct Begun {
     pub reader: Reader,
-    /// It is the log that is gone on in, and no shorter.
+    /// True if it is the log that the token names, and it has not lost its end.
     pub is_same: bool,
-    /// What the token says of the message before.
+    /// Message before the start, as the token describes it.
     pub before: Option<Before>,
 }
 
-/// The message right before a place.
+/// Message right before a place in the log.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Before {
     /// The place, as a sequence number.
     pub next: u64,
-    /// In ticks of the clock of its writer.
+    /// Stamp in ticks of its writer's clock.
     pub stamp: u64,
-    /// When that was, in nanoseconds since the Unix epoch; not 0.
+    /// Time of the stamp, in nanoseconds since the Unix epoch; not 0.
     pub utc_ns: u64,
 }
 
 impl Before {
-    /// Looks it up; none if it is gone. Damage is told by who reads on.
+    /// Reads the message from the log; none if it is gone. Damage is left to be reported by the subscription.
     pub fn look(place: &Place, next: u64) -> Option<Self> {
         let at = tickpath_log::Start::Sequence(next.checked_sub(1)?);
         let mut reader = Reader::open(place, at, Registration::Unregistered).ok()?;
@@ -43,13 +43,13 @@ impl Before {
         Self::read(next, stamp, reader.calibration().utc_ns_of(stamp))
     }
 
-    /// As it stands in a token, where zeros say nothing.
+    /// Creates it from the values of a token, where zeros stand for none.
     pub fn read(next: u64, stamp: u64, utc_ns: u64) -> Option<Self> {
         (utc_ns > 0).then_some(Self { next, stamp, utc_ns })
     }
 }
 
-/// Opens a log where a subscriber begins.
+/// Opens a log at the start of a subscription.
 pub(crate) fn open(place: &Place, start: Start) -> Result<Begun, OpenError> {
     let open = |start| Reader::open(place, start, Registration::Registered);
     let begun = |reader, is_same| Begun { reader, is_same, before: None };
@@ -64,12 +64,12 @@ pub(crate) fn open(place: &Place, start: Start) -> Result<Begun, OpenError> {
                 return Ok(begun(open(tickpath_log::Start::Oldest)?, false));
             }
             let before = Before::read(next, stamp, utc_ns);
-            // Old ones go: one that is gone was the same.
+            // Old messages are recycled: a message that is gone was the same.
             let is_there = |_: Before| Before::look(place, next).is_none_or(|there| there.stamp == stamp);
             if newest.sequence() >= next && before.is_none_or(is_there) {
                 return Ok(Begun { before, ..begun(open(tickpath_log::Start::Sequence(next))?, true) });
             }
-            // A disk that lost its last messages has lost what was seen; what was written since is newer than that.
+            // A disk that lost its last messages has lost what was seen; messages written since are newer than that.
             let mut oldest = open(tickpath_log::Start::Oldest)?;
             let first = first_newer(&mut oldest, stamp, utc_ns).unwrap_or(newest.sequence());
             Ok(begun(open(tickpath_log::Start::Sequence(first))?, false))
@@ -77,8 +77,8 @@ pub(crate) fn open(place: &Place, start: Start) -> Result<Begun, OpenError> {
     }
 }
 
-/// The sequence number of the first message that was stamped after the one of this stamp and time: later, or by the clock
-/// of a later boot, which may have been set back.
+/// Returns the sequence number of the first message stamped after the given one: at a later time, or by the clock of a
+/// later boot, which may have been set back.
 fn first_newer(reader: &mut Reader, stamp: u64, utc_ns: u64) -> Option<u64> {
     let mut was_of_its_clock = false;
     loop {

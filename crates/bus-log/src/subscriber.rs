@@ -1,4 +1,4 @@
-//! Reads a log, once somebody has made it, and the one that comes in its place.
+//! Subscriber of a log, once a writer has made it, and of a new log that takes its place.
 
 use std::hint::black_box;
 
@@ -19,39 +19,40 @@ use crate::warm::Warm;
 pub(crate) struct LogSubscriber {
     place: Place,
     start: Start,
-    /// Its topic was not there: whatever comes first is "from now on", and what is gone before is told as a gap.
+    /// True if the topic did not exist: its first message counts as "from now on", and earlier lost ones are reported
+    /// as a gap.
     was_absent: bool,
     wait: Wait,
     reader: Option<Reader>,
     name: NameWatch<Reader>,
-    /// It begins with a gap, which is not told yet; then this is what it reads.
+    /// Reader of a subscription that begins with a gap, until the gap is reported.
     behind_gap: Option<Reader>,
-    /// Where it hands over for who carries on.
+    /// State of carrying messages on; none for a plain subscriber.
     carried: Option<Carried>,
     /// Bytes of the last message.
     last_bytes: usize,
-    /// Its stamp, if it came right before what comes next.
+    /// Stamp of the last message, if it came right before the next one.
     last_stamp: Option<u64>,
-    /// The message before the place where it began.
+    /// Message before the place where the subscription began.
     before: Option<Before>,
     warm: Warm<Heard>,
 }
 
-/// It has gone on in another log of this name.
+/// Outcome of moving on to another log of this name.
 struct Followed {
     missed: Option<Gap>,
 }
 
-/// The last message that was handed over, for who carries on.
+/// The last message handed over, kept to carry messages on.
 #[derive(Default)]
 struct Carried {
-    /// A copy of its payload.
+    /// Copy of its payload.
     copy: Vec<u8>,
-    /// Its stamp and the clock of that, if it came right before what comes next.
+    /// Its stamp and that stamp's clock, if it came right before the next message.
     last: Option<(u64, Calibration)>,
 }
 
-/// A subscriber that rehearses, and who publishes to it.
+/// Warm-up: a subscriber, and the writer that publishes to it.
 type Heard = (Writer, LogSubscriber);
 
 impl LogSubscriber {
@@ -72,7 +73,7 @@ impl LogSubscriber {
         }
     }
 
-    /// Begins with the first message that its topic ever has, which is not there.
+    /// Starts with the first message that the topic ever gets, because the topic does not exist yet.
     pub(crate) fn await_topic(&mut self) {
         self.was_absent = matches!(self.start, Start::Now | Start::Oldest);
     }
@@ -84,7 +85,7 @@ impl LogSubscriber {
         }
         let Begun { reader, is_same, before } = start::open(&self.place, self.start)?;
         if matches!(self.wait, Wait::Busy | Wait::Adaptive) {
-            // The cost of the first time is not taken from a message that comes.
+            // Pays the cost of the first run now, and not with a real message.
             rehearse(&mut self.warm, &reader, 0);
         }
         *(if is_same { &mut self.reader } else { &mut self.behind_gap }) = Some(reader);
@@ -95,8 +96,8 @@ impl LogSubscriber {
         Ok(())
     }
 
-    /// Looks up the message before the next one, if that is not known. Who carries on keeps its token from the beginning on,
-    /// and the log is known again by that message, though nothing has come.
+    /// Looks up the message before the next one, unless it is known. A subscriber that carries messages on stores its
+    /// token from the start, and that message identifies the log again even if nothing has come.
     fn look_before(&mut self) {
         let Some(reader) = self.reader.as_ref().or(self.behind_gap.as_ref()) else { return };
         let next = reader.next_told();
@@ -105,7 +106,7 @@ impl LogSubscriber {
         }
     }
 
-    /// The message right before the next one, if it is known.
+    /// Returns the message right before the next one, if it is known.
     fn last(&self) -> Option<Before> {
         let reader = self.reader.as_ref()?;
         let next = reader.next_told();
@@ -117,8 +118,8 @@ impl LogSubscriber {
         handed.or(self.before.filter(|before| before.next == next))
     }
 
-    /// Tells the gap that it begins with, or looks whether a writer has made the log by now; true if there is something to
-    /// read from, and no gap before it.
+    /// Reports the gap that the subscription begins with, or checks whether a writer has made the log. Returns true if
+    /// there is a log to read, and no gap before it.
     #[cold]
     fn try_attach(&mut self, told: &mut usize, handler: &mut dyn FnMut(Event<'_>)) -> Result<bool, ReceiveError> {
         if self.behind_gap.is_none() && !self.find()? {
@@ -132,13 +133,14 @@ impl LogSubscriber {
         Ok(*told == 0)
     }
 
-    /// Looks whether its log still has its name, and goes on in the one that has it now; gives what is to be told then.
+    /// Checks whether the log still has its name, and moves on to the log that has it now; returns the gap between
+    /// them, if any.
     #[cold]
     fn follow_name(&mut self) -> Option<Followed> {
         let old = self.reader.as_ref()?;
         let next = || Reader::open(&self.place, tickpath_log::Start::Oldest, Registration::Registered);
         let next = self.name.look(|| old.is_removed(), next)?;
-        // The numbers of a publisher that goes on do.
+        // A publisher that moves on continues its sequence numbers in the new log.
         let missed = match next.first_sequence() == old.sequence() {
             true => Some(next.sequence() - old.sequence()).filter(|&missed| missed > 0).map(Gap::Missed),
             false => Some(Gap::Reconnected),
@@ -189,7 +191,7 @@ impl LogSubscriber {
 }
 
 impl Subscriber for LogSubscriber {
-    // One function for callers and for the rehearsal, wherever each of them is compiled: a copy of it would keep nothing warm.
+    // Never inlined, so that callers and the warm-up run the same code: a copy would keep nothing warm.
     #[inline(never)]
     fn poll(&mut self, limit: usize, handler: &mut dyn FnMut(Event<'_>)) -> Result<usize, ReceiveError> {
         let mut told = 0;
@@ -240,7 +242,7 @@ impl Subscriber for LogSubscriber {
             }
             NextLent::Empty if self.name.is_due() => match self.follow_name() {
                 Some(Followed { missed: Some(gap) }) => Ok(Lending::Gap(gap)),
-                // The next call looks into the new one.
+                // The next call reads the new log.
                 Some(Followed { missed: None }) | None => Ok(Lending::Nothing),
             },
             NextLent::Empty => Ok(Lending::Nothing),
@@ -306,18 +308,18 @@ impl Subscriber for LogSubscriber {
         self.name.outage(&self.place)
     }
 
-    /// A log has each message once.
+    /// Always 0: a log has each message once.
     fn duplicates(&self) -> Option<u64> {
         Some(0)
     }
 
-    /// A log has them in their order.
+    /// Always 0: a log has the messages in their order.
     fn late(&self) -> Option<u64> {
         Some(0)
     }
 }
 
-/// Receives a message of so many bytes that is none.
+/// Warms the code by receiving a message of `bytes` bytes on a private log.
 #[inline(never)]
 fn rehearse(warm: &mut Warm<Heard>, reader: &Reader, bytes: usize) {
     let make = || {
@@ -334,8 +336,8 @@ fn rehearse(warm: &mut Warm<Heard>, reader: &Reader, bytes: usize) {
     });
 }
 
-/// Hands over messages with an origin: what tells the log, and the boot of who wrote the message, and its sequence number.
-/// A log that lost its end with its host counts on from there, of another boot.
+/// Hands over messages with an origin: the log's identity and the boot of the writer as publisher id, and the sequence
+/// number. A log that lost its end with its host continues its numbers from there, under another boot.
 fn carry_on(
     reader: &mut Reader,
     carried: &mut Carried,

@@ -1,12 +1,12 @@
-//! What is done while there is nothing to do, so that the next message finds its way warm: its lines are asked for, and
-//! the code is run on a log of which nobody else knows.
+//! Warm-up while there is nothing to do, so that the next message finds its code and cache lines warm: the lines are
+//! prefetched, and the code is run on a private log.
 
 use tickpath_log::Rehearsal;
 
-/// Turns without work between two rehearsals: some ten microseconds, of which one takes two tenths.
+/// Idle turns between two warm-up runs: some ten microseconds, of which a run takes two tenths.
 const EVERY: u32 = 256;
 
-/// A rehearsal of one end, and when it is due.
+/// Warm-up of one end, and its schedule.
 pub(crate) struct Warm<T> {
     /// Turns without work.
     turns: u32,
@@ -15,7 +15,7 @@ pub(crate) struct Warm<T> {
 
 enum State<T> {
     New,
-    /// What it is rehearsed on. Its messages have the length of the last real one.
+    /// Objects of the warm-up, and its message, as long as the last real one.
     On(Box<T>, Vec<u8>),
     Off,
 }
@@ -33,30 +33,31 @@ impl<T> Warm<T> {
         }
     }
 
-    /// Notes a turn without work; true if a rehearsal is due.
+    /// Counts a turn without work; returns true if a warm-up run is due.
     #[inline(always)]
     pub(crate) fn is_due(&mut self) -> bool {
         self.turns = self.turns.wrapping_add(1);
         self.turns.is_multiple_of(EVERY)
     }
 
-    /// Turns without work since there was some.
+    /// Returns the number of turns without work since the last work.
     #[inline(always)]
     pub(crate) fn turns(&self) -> u32 {
         self.turns
     }
 
-    /// The next turn without work is due: a sleep has left everything cold.
+    /// Schedules a warm-up run for the next turn without work: a sleep has left everything cold.
     pub(crate) fn is_cold(&mut self) {
         self.turns = EVERY - 1;
     }
 
-    /// There was work, and more may be near: nothing is due for a while.
+    /// Postpones the warm-up: there was work, and more may be near.
     pub(crate) fn has_worked(&mut self) {
         self.turns = 0;
     }
 
-    /// What to rehearse on, and a message of this length; none if there is nothing.
+    /// Returns the objects of a warm-up run, and a message of this length; none if they cannot be made, or the warm-up
+    /// is off.
     pub(crate) fn stage(&mut self, make: impl FnOnce() -> Option<T>, bytes: usize) -> Option<(&mut T, &[u8])> {
         if let State::New = self.state {
             self.state = make().map_or(State::Off, |made| State::On(Box::new(made), Vec::new()));

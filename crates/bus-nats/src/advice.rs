@@ -1,8 +1,8 @@
-//! What of a server's settings costs time or loses messages.
+//! Advice on a server's settings that cost time or lose messages.
 
 use tickpath_bus_api::{About, Advice};
 
-/// All that is looked at.
+/// Returns the advice on all settings that are checked.
 pub(crate) fn advise(about: &About) -> Vec<Advice> {
     let longest =
         about.setting("max_payload").map(|bytes| Advice::good("NATS longest message", format!("{bytes} bytes")));
@@ -21,7 +21,7 @@ pub(crate) fn advise(about: &About) -> Vec<Advice> {
     found
 }
 
-/// What the URL asks for, and what that can lose.
+/// Returns the advice on the storage that the URL asks for, and what it can lose.
 fn kept(about: &About) -> Option<Advice> {
     let (kept, replicas) = (about.setting("kept").ok()?, about.setting("replicas").ok()?);
     let name = "NATS messages are kept";

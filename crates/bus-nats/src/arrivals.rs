@@ -1,4 +1,4 @@
-//! What the thread has left for its caller.
+//! The mailbox between the receiving thread and its caller.
 
 use async_nats::Message;
 use tickpath_bus_api::{Gap, Mailbox, ReceiveError};
@@ -6,17 +6,17 @@ use tickpath_bus_api::{Gap, Mailbox, ReceiveError};
 use crate::place::Place;
 use crate::receipt::Receipt;
 
-/// Where what came lies, and news of what did not.
+/// The mailbox: arrivals, and news of losses and errors.
 pub(crate) type Mail<T> = Mailbox<Result<T, News>>;
 
-/// What the thread has to tell, in a sentence.
+/// A report of the thread to its caller, as a sentence.
 #[derive(Debug)]
 pub(crate) enum News {
-    /// Nothing comes any more, until somebody changes something.
+    /// Nothing comes any more, until an operator changes something.
     Final(String),
-    /// What a queue held is gone, or part of it. What comes behind it is of another connection, or of another queue.
+    /// Messages of a queue are gone. Those behind this report come from another connection, or from another queue.
     Gone(String),
-    /// What came is not done with, and comes again.
+    /// Messages that were received are not acknowledged, and are redelivered.
     NotAcknowledged(String),
 }
 
@@ -30,51 +30,52 @@ impl From<News> for ReceiveError {
     }
 }
 
-/// What comes to a topic's subscriber.
+/// An arrival of a topic.
 pub(crate) enum Arrival {
-    /// A message, with its place in the topic where that is counted.
+    /// A message, with its place in the topic where JetStream counts it.
     Message {
-        /// What JetStream says about it.
+        /// JetStream's metadata of the message.
         receipt: Option<Receipt>,
         /// The message.
         message: Message,
     },
     /// Messages that will never come.
     Gap {
-        /// So many.
+        /// Their number, if known.
         gap: Gap,
-        /// What lies behind them, where that is known.
+        /// The place behind them, where it is known.
         place: Option<Place>,
     },
 }
 
-/// The thread's side of the mailbox. As long as nothing comes, a loss lies there once at most, and a final word, too.
+/// The thread's side of the mailbox. Until a message comes, it holds one unread loss and one unread final error at
+/// most.
 pub(crate) struct Arrived<T> {
     mailbox: Mail<T>,
-    /// How many lie behind the last loss, if nothing has come since.
+    /// The number of items behind the last loss, if no message has come since.
     behind_loss: Option<usize>,
-    /// How many lie behind the last final word, if nothing has come since.
+    /// The number of items behind the last final error, if no message has come since.
     behind_final: Option<usize>,
 }
 
 impl<T> Arrived<T> {
-    /// Leaves it in this mailbox.
+    /// Makes the thread's side of this mailbox.
     pub fn new(mailbox: Mail<T>) -> Self {
         Self { mailbox, behind_loss: None, behind_final: None }
     }
 
-    /// Leaves what came.
+    /// Puts a message or gap.
     pub fn put(&mut self, arrival: T) {
         (self.behind_loss, self.behind_final) = (None, None);
         self.mailbox.put(Ok(arrival));
     }
 
-    /// Tells this.
+    /// Puts a report.
     pub fn tell(&mut self, news: News) {
         self.leave(Err(news));
     }
 
-    /// Tells of a loss, unless one lies unread behind all that came: that is told for this one, too.
+    /// Reports a loss, unless an unread loss lies behind all messages and covers this one, too.
     pub fn tell_loss(&mut self, loss: Result<T, News>) {
         if !self.is_unread(self.behind_loss) {
             self.leave(loss);
@@ -82,7 +83,7 @@ impl<T> Arrived<T> {
         }
     }
 
-    /// Tells what does not pass by itself, unless that lies unread behind all that came.
+    /// Reports an error that does not pass by itself, unless such an error lies unread behind all messages.
     pub fn tell_final(&mut self, sentence: String) {
         if !self.is_unread(self.behind_final) {
             self.tell(News::Final(sentence));
@@ -90,12 +91,13 @@ impl<T> Arrived<T> {
         }
     }
 
-    /// Takes back the oldest that is unread.
+    /// Takes the oldest unread item back.
     pub fn take(&self) -> Option<Result<T, News>> {
         self.mailbox.take()
     }
 
-    /// The oldest is read first: what has fewer behind it than there are is among them.
+    /// Returns true if the item with that many items behind it is unread. The oldest item is read first, so it is
+    /// unread while the mailbox holds more items than lie behind it.
     fn is_unread(&self, behind: Option<usize>) -> bool {
         behind.is_some_and(|behind| self.mailbox.len() > behind)
     }
@@ -111,27 +113,27 @@ impl<T> Arrived<T> {
 /// The caller's side of the mailbox.
 pub(crate) struct Arrivals<T> {
     mailbox: Mail<T>,
-    /// What was taken, and is to be handed over once more.
+    /// An arrival that is to be handed over once more.
     back: Option<T>,
-    /// News that came behind something else: told in the next call.
+    /// News that came behind other arrivals, for the next call.
     news: Option<News>,
 }
 
 impl<T> Arrivals<T> {
-    /// What lies in this mailbox.
+    /// Makes the caller's side of this mailbox.
     pub fn new(mailbox: Mail<T>) -> Self {
         Self { mailbox, back: None, news: None }
     }
 
-    /// How many are there.
+    /// Returns the number of unread items.
     #[inline]
     pub fn unread(&self) -> usize {
         self.mailbox.len() + usize::from(self.back.is_some())
     }
 
-    /// Hands over what is there, until `limit` is reached by what `hand_over` counts; gives that count. What that gives
-    /// back is handed over once more, before all else. News are told after what came before them: in a later call if
-    /// anything was handed over, or `has_some` already.
+    /// Hands over arrivals until `limit` is reached by the counts that `hand_over` returns, and returns their sum; an
+    /// arrival that `hand_over` returns is handed over once more, first. News come after the arrivals before them: in a
+    /// later call if this call has handed over any, or if `has_some`.
     pub fn take(
         &mut self,
         limit: usize,
@@ -164,7 +166,7 @@ impl<T> Arrivals<T> {
         self.news.take().map_or(Ok(0), |news| Err(news.into()))
     }
 
-    /// Sleeps until something is there, or for so long.
+    /// Sleeps until an item is there, or until the timeout.
     pub fn wait(&self, timeout_ns: u64) {
         if self.news.is_none() && self.back.is_none() {
             self.mailbox.wait(timeout_ns);
@@ -176,7 +178,7 @@ impl<T> Arrivals<T> {
 mod tests {
     use super::*;
 
-    /// What lies there, in order.
+    /// Returns all items, in order.
     fn read(mailbox: &Mail<&'static str>) -> Vec<String> {
         let next = || mailbox.take();
         std::iter::from_fn(next).map(|mail| mail.map_or_else(|news| format!("{news:?}"), str::to_owned)).collect()

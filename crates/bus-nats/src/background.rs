@@ -1,4 +1,4 @@
-//! A thread that lives on one connection after another, for a caller who must never wait for the server.
+//! The thread that receives over one connection after another, for a caller that must never wait for the server.
 
 use std::convert::Infallible;
 use std::pin::pin;
@@ -19,29 +19,29 @@ use crate::error::ServerError;
 use crate::link::Engine;
 use crate::server::Server;
 
-/// Before a lost connection is made again.
+/// The pause before a reconnect.
 const PAUSE: Pause = Pause::between(Duration::from_millis(100), Duration::from_secs(1));
 
-/// Looks within the time that a server may say nothing. They are counted, not timed: a process that stood still has not
-/// listened meanwhile.
+/// The number of checks per silence. Checks are counted, not timed, because a process that was paused did not receive
+/// meanwhile.
 const LOOKS: u32 = 8;
 
-/// What such a thread does.
+/// The work of a background thread.
 pub(crate) trait Feed: Send + 'static {
-    /// Subscribes; returns when the server has confirmed it. Happens on each new connection.
+    /// Subscribes, on each new connection; returns when the server has confirmed it.
     async fn attach(&mut self, connected: &Connected) -> Result<(), ServerError>;
 
-    /// Leaves what comes where the caller finds it, until the connection is lost.
+    /// Puts messages into the caller's mailbox until the connection is lost.
     async fn run(&mut self, connected: &Connected) -> Result<Infallible, ServerError>;
 
-    /// Gives back what nobody wants any more.
+    /// Gives back the messages that were not handed over.
     async fn detach(&mut self, connected: &Connected) -> Result<(), ServerError>;
 
-    /// Tells the caller what does not pass by itself.
+    /// Reports to the caller an error that does not pass by itself.
     fn tell(&mut self, sentence: String);
 }
 
-/// The thread. It ends with this.
+/// The handle of the thread, which stops when the handle is dropped.
 pub(crate) struct Background {
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -50,7 +50,7 @@ pub(crate) struct Background {
 }
 
 impl Background {
-    /// Starts it; returns when the feed is attached for the first time.
+    /// Starts the thread; returns when the feed is attached for the first time.
     pub fn start<F: Feed>(server: Arc<Server>, feed: F) -> Result<Self, ServerError> {
         let (stop, stopped) = oneshot::channel();
         let (opened, outcome) = sync_channel(1);
@@ -71,12 +71,12 @@ impl Background {
         Ok(background)
     }
 
-    /// How often its connection was lost and made again.
+    /// Returns the number of reconnects.
     pub fn reconnects(&self) -> u64 {
         self.reconnects.load(Ordering::Relaxed)
     }
 
-    /// Why it has no connection now, in a sentence.
+    /// Returns why there is no connection now, in a sentence.
     pub fn outage(&self) -> Option<String> {
         self.outage.why()
     }
@@ -86,33 +86,33 @@ impl Drop for Background {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // A panic of the thread has said what there is to say.
+            // A panic of the thread has already printed its message.
             let _ = thread.join();
         }
     }
 }
 
-/// The thread's side.
+/// The state of the thread.
 struct Life<F> {
     server: Arc<Server>,
     feed: F,
-    /// Who waits for the first connection, until it is there.
+    /// The channel to the caller that waits for the first connection, until it is there.
     opened: Option<SyncSender<Result<(), ServerError>>>,
-    /// Before the next connection.
+    /// The pause before the next connection.
     pause: Pause,
     reconnects: Arc<AtomicU64>,
     outage: Outage,
-    /// How many servers one after the other have had no JetStream.
+    /// The number of servers in a row that had no JetStream or no leader.
     passed_over: usize,
 }
 
-/// How a connection ended.
+/// The end of a connection.
 enum End {
-    /// Nobody wants it any more.
+    /// The handle was dropped.
     Stopped,
-    /// It was never of use.
+    /// The connection was never usable.
     Failed(ServerError),
-    /// It was lost.
+    /// The connection was lost.
     Lost(ServerError),
 }
 
@@ -147,7 +147,8 @@ impl<F: Feed> Life<F> {
         }
     }
 
-    /// Whether another server is to be tried, because this one has no JetStream; the last one of all decides.
+    /// Reports whether to try another server, because this one has no JetStream or no leader. The answer of the last
+    /// server stands.
     fn passes_over(&mut self, first: usize, error: &ServerError) -> bool {
         if !error.is_elsewhere() {
             self.passed_over = 0;
@@ -158,7 +159,7 @@ impl<F: Feed> Life<F> {
         self.passed_over > 0
     }
 
-    /// Each connection has a runtime of its own, so that nothing of it outlives it.
+    /// Runs one connection. Each has a runtime of its own, so that none of its tasks outlives it.
     fn next_connection(&mut self, stop: &mut oneshot::Receiver<()>) -> End {
         match Engine::of_receiver() {
             Ok(engine) => engine.run(self.connection(stop)),
@@ -192,7 +193,7 @@ impl<F: Feed> Life<F> {
         match unless(stop, until_lost(feed, &connected, server.silence())).await {
             Some(e) => End::Lost(e),
             None => {
-                // What cannot be given back now comes back by itself, later.
+                // A message that cannot be given back now is redelivered later.
                 let _ = connected.bounded(feed.detach(&connected)).await;
                 End::Stopped
             }
@@ -200,9 +201,9 @@ impl<F: Feed> Life<F> {
     }
 }
 
-/// Runs the feed; what has come by the time of the loss is still handed on.
+/// Runs the feed until the connection is lost; messages that have come by then are still handed on.
 async fn until_lost<F: Feed>(feed: &mut F, connected: &Connected, silence: Duration) -> ServerError {
-    // The library's task and the feed take turns; the feed's turn ends when nothing is left.
+    // The library's task and the feed take turns; the feed's turn ends when no message is left.
     let running = pin!(unconstrained(feed.run(connected)));
     let failing = pin!(async {
         match select(pin!(connected.failed()), pin!(until_silent(connected, silence))).await {
@@ -215,7 +216,7 @@ async fn until_lost<F: Feed>(feed: &mut F, connected: &Connected, silence: Durat
     }
 }
 
-/// Returns when the server has said nothing for so long. The library asks it for a sign of life twice in that time.
+/// Returns when the server has sent nothing for `silence`; the library pings it twice in that time.
 async fn until_silent(connected: &Connected, silence: Duration) -> ServerError {
     let heard = || connected.client.statistics().in_bytes.load(Ordering::Relaxed);
     let (mut before, mut quiet) = (heard(), 0);
@@ -228,7 +229,7 @@ async fn until_silent(connected: &Connected, silence: Duration) -> ServerError {
     ServerError::Silent(silence)
 }
 
-/// What comes of it; none if it is stopped before.
+/// Runs `work`; returns none if it is stopped before the end.
 async fn unless<T>(stop: &mut oneshot::Receiver<()>, work: impl Future<Output = T>) -> Option<T> {
     match select(pin!(work), stop).await {
         Either::Left((done, _)) => Some(done),

@@ -1,26 +1,28 @@
-//! How much of a subject lies here unread. Who is further behind is cut off, as the server does it, and told so.
+//! The bound on unread messages of a subject. A reader that is further behind is cut off, as the server does it, and
+//! reports the loss.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_nats::Message;
 
-/// The most bytes of a subject of core NATS that lie unread in a subscriber or puller, before it is cut off and told
-/// that messages are lost.
+/// Max unread bytes of a subject of core NATS in a subscriber or puller, before it is cut off and reports that messages
+/// are lost.
 pub const MAX_UNREAD_BYTES: usize = 64 << 20;
 
-/// What a message takes beside its own bytes, about. So there are never more than 262,144 messages, however short.
+/// The memory that a message takes beside its own bytes, about. So there are never more than 262,144 messages, however
+/// short.
 const MESSAGE_BYTES: usize = 256;
 
-/// A count of bytes that the thread raises, and who takes messages out lowers. Clones are the same count.
+/// A count of unread bytes, which the thread raises and the caller lowers. Clones share the count.
 #[derive(Clone, Default)]
 pub(crate) struct Backlog {
-    /// Nothing is read by who sees it: the mailbox orders the messages.
+    /// The count; relaxed, because the mailbox orders the messages.
     bytes: Arc<AtomicUsize>,
 }
 
 impl Backlog {
-    /// Counts a message in; false if there is no room. One message alone always has room.
+    /// Counts a message in; returns false if there is no room. A single message always has room.
     pub fn admit(&self, message: &Message) -> bool {
         let unread = self.bytes.load(Ordering::Relaxed);
         let has_room = unread == 0 || unread + bytes(message) <= MAX_UNREAD_BYTES;
@@ -30,13 +32,13 @@ impl Backlog {
         has_room
     }
 
-    /// A message that was counted in has been taken out.
+    /// Subtracts a message that was taken out.
     pub fn release(&self, message: &Message) {
         self.bytes.fetch_sub(bytes(message), Ordering::Relaxed);
     }
 }
 
-/// What a message takes here, in bytes, about.
+/// Returns the memory that a message takes, in bytes, about.
 pub(crate) fn bytes(message: &Message) -> usize {
     message.length + MESSAGE_BYTES
 }

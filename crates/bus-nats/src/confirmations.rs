@@ -1,4 +1,4 @@
-//! What the server answers to what is said about messages of a queue: one answer to each, all asked for together.
+//! The server's answers to acknowledgements of a queue's messages: one answer each, all requested together.
 
 use async_nats::jetstream::AckKind;
 use async_nats::{StatusCode, Subject, Subscriber};
@@ -7,11 +7,11 @@ use futures_util::StreamExt;
 use crate::connected::Connected;
 use crate::error::ServerError;
 
-/// Where the answers come to.
+/// The subscription that receives the answers.
 pub(crate) struct Confirmations {
     address: String,
     subscription: Subscriber,
-    /// Each question has an address of its own.
+    /// The number of requests so far: each has an address of its own.
     questions: u64,
 }
 
@@ -23,8 +23,8 @@ impl Confirmations {
         Ok(Self { address, subscription, questions: 0 })
     }
 
-    /// Says this of the messages with these reply subjects; returns when the server has answered to each. Those that it
-    /// has answered to are counted as it does.
+    /// Acknowledges the messages with these reply subjects; returns when the server has answered for each. Counts the
+    /// answers in `confirmed` as they come.
     pub async fn ask(
         &mut self,
         connected: &Connected,
@@ -40,11 +40,11 @@ impl Confirmations {
         while *confirmed < replies.len() {
             let answer = self.subscription.next().await.ok_or(ServerError::Closed)?;
             if answer.subject != address {
-                // To an earlier question, late.
+                // A late answer to an earlier request.
                 continue;
             }
             if answer.status == Some(StatusCode::NO_RESPONDERS) {
-                // It knows of nobody who has such messages.
+                // The server has no stream with such messages any more.
                 return Err(ServerError::StreamGone);
             }
             *confirmed += 1;

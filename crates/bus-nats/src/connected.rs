@@ -1,8 +1,8 @@
-//! A connection of the client library. It is used until it is lost, and then given up.
+//! A connection of the client library, used until it is lost, and then given up.
 //!
-//! The library would connect again by itself, and keep meanwhile what it is to publish, for later. Nobody could say
-//! then what became of a message, nor what was missed. So its own reconnecting is put to sleep for ever: who uses a
-//! connection learns at once that it is lost, drops it with its runtime, and makes a new one.
+//! The library would reconnect by itself, and keep what it is to publish for later, so that neither the fate of a
+//! message nor a gap would be known. So its reconnect delay is infinite: the user of a connection learns at once that
+//! it is lost, drops it with its runtime, and makes a new one.
 
 use std::future::ready;
 use std::pin::pin;
@@ -21,36 +21,36 @@ use tokio::time::{sleep, timeout};
 use crate::error::{ServerError, said};
 use crate::server::Server;
 
-/// How long a server may take to accept, and to answer.
+/// Max time for a server to accept a connection, and to answer a request.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long a cluster may take to have a leader; shorter than [`TIMEOUT`], so that the server is the one that says so.
-/// Where a URL names several servers they share it.
+/// Max time for a cluster to elect a leader; shorter than [`TIMEOUT`], so that the server reports the lack of one. The
+/// servers of a URL share it.
 const ELECTION: Duration = Duration::from_secs(4);
 
-/// The pause between two questions for a leader.
+/// The pause between two requests while a cluster has no leader.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Messages that a subscription may hold before the library throws some away. It never holds so many: the library reads
-/// at most 8 MiB in one go, which are 280,000 of the shortest messages, and after at most [`EVENT_INTERVAL`] goes all
-/// are taken out. So what lies there is bounded by 32 MiB of what was read, and this is never the bound.
+/// The number of messages in a subscription beyond which the library discards some; never reached. The library reads at
+/// most 8 MiB at a time, which are 280,000 of the shortest messages, and after at most [`EVENT_INTERVAL`] reads all are
+/// taken out, so that at most 32 MiB lie there.
 const SUBSCRIPTION_MESSAGES: usize = 1 << 21;
 
-/// Turns of the library's tasks before it is our turn again; the usual 61 would let it pile up half a gibibyte.
+/// The number of task turns of the library before the feed's turn; the default of 61 would let half a gibibyte pile up.
 pub(crate) const EVENT_INTERVAL: u32 = 4;
 
-/// A connection, logged in.
+/// A connection that is logged in.
 pub(crate) struct Connected {
-    /// For core NATS.
+    /// The client for core NATS.
     pub client: Client,
-    /// For JetStream.
+    /// The context for JetStream.
     pub context: jetstream::Context,
-    /// How long a cluster may take to have a leader.
+    /// Max time for a cluster to elect a leader.
     election: Duration,
     trouble: watch::Receiver<Option<Trouble>>,
 }
 
-/// Why a connection is of no more use.
+/// The reason why a connection is unusable.
 #[derive(Debug, Clone)]
 enum Trouble {
     Lost,
@@ -73,7 +73,7 @@ impl Connected {
         let (sender, trouble) = watch::channel(None);
         let is_open = Arc::new(AtomicBool::new(false));
         let opened = is_open.clone();
-        // One server after the other while it connects; when that is lost, no more.
+        // No pause between the servers of the first connect; after a loss the library never reconnects.
         let pause = move |_attempt: usize| if opened.load(Ordering::Relaxed) { Duration::MAX } else { Duration::ZERO };
         let urls = server.urls();
         let patience = TIMEOUT * u32::try_from(urls.len()).unwrap_or(1);
@@ -93,14 +93,14 @@ impl Connected {
             })
             .connect(urls);
         let connected = timeout(patience, connecting).await.map_err(|_elapsed| ServerError::Timeout)?;
-        // Nothing of the library has run since it connected.
+        // No task of the library has run since it connected.
         is_open.store(true, Ordering::Relaxed);
         let client = connected.map_err(|e| ServerError::of_connect(&e, &server.asked()))?;
         let election = ELECTION / u32::try_from(server.count()).unwrap_or(1);
         Ok(Self { context: jetstream::new(client.clone()), client, election, trouble })
     }
 
-    /// Asks, and asks again as long as the answer is that there is no leader, for a while.
+    /// Runs `ask`, and repeats it for a while as long as the cluster has no leader.
     pub async fn patiently<T>(&self, mut ask: impl AsyncFnMut() -> Result<T, ServerError>) -> Result<T, ServerError> {
         let mut election = pin!(sleep(self.election));
         loop {
@@ -114,7 +114,7 @@ impl Connected {
         }
     }
 
-    /// Does this within [`TIMEOUT`], unless the connection is lost meanwhile.
+    /// Runs `work` with the limit [`TIMEOUT`]; fails early if the connection is lost.
     pub async fn bounded<T>(&self, work: impl Future<Output = Result<T, ServerError>>) -> Result<T, ServerError> {
         match select(pin!(timeout(TIMEOUT, work)), pin!(self.failed())).await {
             Either::Left((Ok(done), _)) => done,
@@ -123,11 +123,11 @@ impl Connected {
         }
     }
 
-    /// Hears what the server has said since anybody listened; fails if the connection is of no more use: it may have
-    /// hung up. What is done after that and fails may have arrived.
+    /// Processes what the server has sent since the last call; fails if the connection is unusable, because the server
+    /// may have closed it. Work that fails after this check may have arrived.
     pub async fn listen(&self, is_fresh: bool) -> Result<(), ServerError> {
-        // In the first turn the system is asked what has come, in the second one the library's tasks read it. Of a
-        // connection that was used just now the end is hardly ever missed so, and costs a second attempt no more.
+        // The first turn polls the socket, the second one lets the library's tasks read it. A connection used just now
+        // needs the second turn hardly ever, and a close that is missed so costs one more attempt.
         yield_now().await;
         if !is_fresh {
             yield_now().await;
@@ -140,14 +140,15 @@ impl Connected {
         }
     }
 
-    /// Returns when the connection is of no more use, with the reason.
+    /// Returns the reason once the connection is unusable.
     pub async fn failed(&self) -> ServerError {
         let mut trouble = self.trouble.clone();
         let found = trouble.wait_for(Option::is_some).await.map(|found| (*found).clone());
         found.ok().flatten().map_or(ServerError::Closed, ServerError::from)
     }
 
-    /// Returns when the server has done all that it was told before. It answers in turn, also that nobody listens.
+    /// Returns when the server has processed all that was sent before: it answers in order, also that the subject has
+    /// no responder.
     pub async fn round_trip(&self) -> Result<(), ServerError> {
         match self.client.request(self.client.new_inbox(), "".into()).await {
             Ok(_) => Ok(()),
@@ -157,7 +158,8 @@ impl Connected {
     }
 }
 
-/// The library gives names no time limit, and addresses not their own error. One server that has a name is enough.
+/// Resolves the servers' names before the library does, which gives names no time limit and no error of their own. One
+/// server that resolves is enough.
 async fn resolve(server: &Server) -> Result<(), ServerError> {
     let mut failure = None;
     for address in server.addresses() {
@@ -170,8 +172,8 @@ async fn resolve(server: &Server) -> Result<(), ServerError> {
     Err(ServerError::Unresolved(failure.unwrap_or_default()))
 }
 
-/// Keeps the first event that makes the connection useless. Messages that the library threw away are among them: a new
-/// connection tells of the loss.
+/// Keeps the first event that makes the connection unusable. Messages that the library has discarded are such an event,
+/// because a new connection reports the loss.
 fn note(trouble: &watch::Sender<Option<Trouble>>, event: &Event) {
     let found = match event {
         Event::Disconnected | Event::Closed | Event::SlowConsumer(_) => Trouble::Lost,

@@ -1,4 +1,4 @@
-//! A subscription of core NATS.
+//! The thread's side of a core NATS subscription.
 
 use std::convert::Infallible;
 
@@ -12,17 +12,17 @@ use crate::backlog::Backlog;
 use crate::connected::Connected;
 use crate::error::ServerError;
 
-/// Who shares the messages of a subject: the pullers of a queue.
+/// A queue group: the pullers that share the messages of a subject.
 pub(crate) struct Group {
-    /// Its name on the server.
+    /// The group's name on the server.
     pub name: &'static str,
     /// The queue's name.
     pub queue: String,
-    /// Of which kind are messages that others push; they are skipped if none.
+    /// The kind of messages from other programs; they are skipped if none.
     pub foreign: Option<u8>,
 }
 
-/// A subject, alone or with a group that shares its messages.
+/// A subject, subscribed alone or in a group that shares its messages.
 pub(crate) struct CoreFeed {
     subject: Subject,
     group: Option<Group>,
@@ -32,12 +32,12 @@ pub(crate) struct CoreFeed {
 }
 
 impl CoreFeed {
-    /// Not subscribed yet.
+    /// Makes a feed that is not subscribed yet.
     pub fn new(subject: String, group: Option<Group>, mailbox: Arrived<Arrival>, backlog: Backlog) -> Self {
         Self { subject: subject.into(), group, mailbox, backlog, subscription: None }
     }
 
-    /// Tells that messages may be lost, once for all that was lost together.
+    /// Reports that messages may be lost, once for losses without a message in between.
     fn tell_loss(&mut self) {
         self.mailbox.tell_loss(match &self.group {
             None => Ok(Arrival::Gap { gap: Gap::Reconnected, place: None }),
@@ -49,7 +49,8 @@ impl CoreFeed {
         });
     }
 
-    /// Whether this is for the caller: a queue has a place for what others push only if that was asked for.
+    /// Returns true if the caller wants this message: a queue takes those of other programs only if it was opened for
+    /// them.
     fn is_wanted(&self, message: &Message) -> bool {
         self.group.as_ref().is_none_or(|group| wire::pulled(&message.payload, group.foreign).is_some())
     }

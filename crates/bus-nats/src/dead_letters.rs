@@ -1,4 +1,4 @@
-//! Messages that were delivered too often, on their way to the queue of those.
+//! Moves messages that were delivered too often to the dead-letter queue.
 
 use async_nats::jetstream::context::PublishErrorKind;
 use async_nats::jetstream::message::PublishMessage;
@@ -10,32 +10,32 @@ use crate::error::ServerError;
 use crate::receipt::Receipt;
 use crate::stream;
 
-/// What the headers begin with that are for the server.
+/// The prefix of the headers that are meant for the server.
 const OF_SERVER: &str = "Nats-";
 
-/// The queue of those.
+/// The dead-letter queue.
 pub(crate) struct DeadLetters {
-    /// More deliveries than these are too many.
+    /// Max deliveries before a message is moved.
     pub most_deliveries: u32,
-    /// How that queue is kept.
+    /// The configuration of its stream.
     pub stream: Config,
 }
 
 impl DeadLetters {
-    /// Whether this message is one of those.
+    /// Returns true if this message was delivered too often.
     pub fn takes(&self, receipt: &Receipt) -> bool {
         receipt.deliveries > self.most_deliveries
     }
 
-    /// Keeps a message there, whole; returns when the server has it. It is known again if it comes twice, for as long
-    /// as a queue knows messages again.
+    /// Stores a whole message there; returns when the server has it. The server drops a second copy within the queue's
+    /// duplicate window.
     pub async fn keep(&self, connected: &Connected, message: &Message, receipt: &Receipt) -> Result<(), ServerError> {
         stream::ensure(connected, &self.stream).await?;
         let subject = Subject::from(self.stream.subjects.concat());
         let bare = || PublishMessage::build().payload(message.payload.clone());
         let whole = bare().headers(headers(message)).message_id(id(receipt));
         let sent = match connected.context.send_publish(subject.clone(), whole).await {
-            // Others push messages of the full length without an id: there is no room for one.
+            // A message of full length from another program had no id, and leaves no room for one.
             Err(e) if e.kind() == PublishErrorKind::MaxPayloadExceeded => {
                 connected.context.send_publish(subject, bare()).await
             }
@@ -46,13 +46,13 @@ impl DeadLetters {
     }
 }
 
-/// By what the server knows it again: in one queue no two messages have the same place and time. It is as long as the
-/// id that the message had, so that the longest one still fits.
+/// Returns the id by which the server detects a duplicate: no two messages of a queue share place and time. It is as
+/// long as the id that the message had, so that the longest message still fits.
 fn id(receipt: &Receipt) -> String {
     format!("{:016x}{:016x}", receipt.time_ns, receipt.sequence)
 }
 
-/// The headers of a message, but for what the server was told of it when it was pushed.
+/// Returns a message's headers without those that were meant for the server when it was pushed.
 fn headers(message: &Message) -> HeaderMap {
     let mut kept = HeaderMap::new();
     for (name, values) in message.headers.iter().flat_map(HeaderMap::iter) {

@@ -1,20 +1,20 @@
-//! How many messages a caller wants, told to the thread that asks the server for them.
+//! The caller's demand for messages, by which the thread sends its requests.
 //!
-//! JetStream hands out what it is asked for. Who asked for more than is wanted would keep messages from other pullers,
-//! or fill the memory with what nobody reads.
+//! JetStream delivers what is requested: a request for more than the caller wants would keep messages from other
+//! pullers, or fill the memory with unread ones.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::Notify;
 
-/// The most that is asked for ahead, in messages.
+/// Max messages requested ahead.
 pub(crate) const WINDOW: usize = 1024;
 
-/// As long as more bytes than these lie here unread, no more is asked for, however few messages they are.
+/// Unread bytes above which nothing more is requested, however few the messages are.
 const ENOUGH_BYTES: usize = 32 << 20;
 
-/// A count that the caller raises, and the thread lowers with each message. Clones are the same count.
+/// A count of wanted messages, which the caller raises and the thread lowers with each message. Clones share the count.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Demand {
     shared: Arc<Shared>,
@@ -23,26 +23,26 @@ pub(crate) struct Demand {
 #[derive(Debug, Default)]
 struct Shared {
     wanted: AtomicUsize,
-    /// Bytes that have come and are not read, where that is counted.
+    /// The number of bytes that have come and are unread, where it is counted.
     unread_bytes: AtomicUsize,
     grown: Notify,
 }
 
 impl Demand {
-    /// Messages that are wanted and have not come.
+    /// Returns the number of messages that are wanted and have not come.
     #[inline]
     pub fn wanted(&self) -> usize {
-        // Pairs with `meet`: who sees the count sees the message.
+        // Pairs with `meet`: a caller that sees the lower count also sees the message.
         self.shared.wanted.load(Ordering::Acquire)
     }
 
-    /// So many more are wanted, up to [`WINDOW`].
+    /// Raises the demand by this number, [`WINDOW`] at most.
     pub fn raise(&self, messages: usize) {
         self.shared.wanted.fetch_add(messages.min(WINDOW), Ordering::Relaxed);
         self.shared.grown.notify_one();
     }
 
-    /// For a reader of everything: wants on, unless half a window is on its way or lies there unread.
+    /// Raises the demand of a subscriber, unless half a window is outstanding or lies unread.
     #[inline]
     pub fn keep_up(&self, unread: usize) {
         let wanted = self.wanted();
@@ -51,7 +51,7 @@ impl Demand {
         }
     }
 
-    /// One has come, and lies where the caller finds it. Only the thread lowers the count.
+    /// Lowers the demand for a message that is in the mailbox. Only the thread lowers it.
     pub fn meet(&self) {
         let wanted = self.shared.wanted.load(Ordering::Relaxed);
         if wanted > 0 {
@@ -60,12 +60,12 @@ impl Demand {
         }
     }
 
-    /// So many bytes have come, and lie where the caller finds them.
+    /// Counts bytes that are in the mailbox.
     pub fn hold(&self, bytes: usize) {
         self.shared.unread_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// So many bytes of those were read.
+    /// Subtracts bytes that were read.
     pub fn release(&self, bytes: usize) {
         let before = self.shared.unread_bytes.fetch_sub(bytes, Ordering::Relaxed);
         if before > ENOUGH_BYTES && before - bytes <= ENOUGH_BYTES {
@@ -73,12 +73,12 @@ impl Demand {
         }
     }
 
-    /// Whether there is room for more.
+    /// Returns true if there is room for more messages.
     pub fn has_room(&self) -> bool {
         self.shared.unread_bytes.load(Ordering::Relaxed) <= ENOUGH_BYTES
     }
 
-    /// Returns when more is wanted than before, or there is room again.
+    /// Returns when the demand has grown, or there is room again.
     pub async fn grown(&self) {
         self.shared.grown.notified().await;
     }

@@ -1,4 +1,4 @@
-//! Why a server cannot be used, in sentences, and which of the reasons pass by themselves.
+//! Errors of a server as sentences, and which of them pass by themselves.
 
 use std::error::Error;
 use std::io;
@@ -14,7 +14,7 @@ use async_nats::jetstream::{self, ErrorCode};
 use async_nats::{ConnectErrorKind, PublishError, PublishErrorKind, RequestError, RequestErrorKind};
 use tickpath_tls::why_not;
 
-/// What a server says while somebody logs in, in lower case, that passes by itself. It has no codes for it.
+/// Errors that a server sends during a login, in lower case, and that pass by themselves. NATS has no codes for them.
 const PASSING: [&str; 4] = [
     "maximum connections exceeded",
     "maximum account active connections exceeded",
@@ -22,151 +22,151 @@ const PASSING: [&str; 4] = [
     "server shutdown",
 ];
 
-/// What it says that has to do with who logs in.
+/// Errors that mean that the login itself was refused.
 const LOGINS: [&str; 2] = ["user authentication expired", "account authentication expired"];
 
-/// The most characters of a server's own words that a sentence repeats.
+/// Max characters of a server's own text that a sentence repeats.
 const MOST_SAID: usize = 1024;
 
-/// What a URL asks for, by which an error of connecting is understood.
+/// The options of a URL that decide what a connect error means.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asked<'a> {
-    /// Somebody is named who logs in.
+    /// True if the URL has a login.
     pub has_login: bool,
-    /// By a file.
+    /// True if that login is a file.
     pub has_login_file: bool,
-    /// Over TLS.
+    /// True if the URL asks for TLS.
     pub is_tls: bool,
-    /// The names that a certificate must have one of.
+    /// The host names, of which a certificate must have one.
     pub hosts: &'a str,
 }
 
-/// Why a server cannot be used. Reads on after the server's name.
+/// The reason why a server cannot be used, as a sentence that continues after the server's name.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ServerError {
-    /// No such host.
+    /// The host name does not resolve.
     #[error("its name cannot be resolved ({0}); check the host")]
     Unresolved(String),
-    /// Nobody listens.
+    /// No process listens on the port.
     #[error("refused the connection; start nats-server, or check host and port")]
     NobodyListens,
-    /// Nobody answers.
+    /// The server does not answer in time.
     #[error("did not answer within 5 s; check host, port and firewall, or whether the server hangs")]
     Timeout,
-    /// Nothing comes from it, though it was asked for a sign of life.
+    /// The server sent nothing for this long, though it was pinged.
     #[error(
         "has said nothing for {} s, and does not answer; a firewall may have forgotten the connection, or the server hangs: \
          it is connected to again",
         .0.as_secs_f64()
     )]
     Silent(Duration),
-    /// Somebody else listens.
+    /// Another program listens on the port.
     #[error("answers, but not as NATS does ({0}); check the port")]
     NotNats(String),
-    /// Its first line has no end, and is not read any further.
+    /// The server's first line exceeds the limit, in MiB, and is not read any further.
     #[error(
         "sends a first line of more than {0} MiB, which no NATS server has; the connection is closed: check that a NATS \
          server listens there, and look into its log"
     )]
     Endless(usize),
-    /// The login failed.
+    /// The user name, password or token was refused.
     #[error("refused the user name or the password; check USER:PASSWORD@ or TOKEN@ in the URL")]
     Login,
-    /// There was no login.
+    /// The server requires a login, and the URL has none.
     #[error(
         "wants a password; write nats://USER:PASSWORD@HOST:PORT or nats://TOKEN@HOST:PORT, or name a file that logs \
          in: ?creds=FILE or ?nkey=FILE"
     )]
     NoLogin,
-    /// The login by a file failed.
+    /// The login by a file was refused.
     #[error("refused the login by the file; check that its user is one of this server's, and has not expired")]
     LoginFile,
-    /// A file that the URL names is of no use.
+    /// A file that the URL names cannot be used.
     #[error("was not asked: {0}")]
     File(String),
-    /// There is no TLS, or nobody to trust.
+    /// The server has no TLS, or its certificate is not trusted.
     #[error("is not connected to over TLS: {0}")]
     Tls(String),
-    /// It ended while TLS was agreed on, and did not say why.
+    /// The server closed the connection during the TLS handshake, without a reason.
     #[error(
         "hung up over TLS; look into its log: if it wants to know who comes, name a certificate of its authority and \
          the key: cert=FILE&key=FILE"
     )]
     TlsClosed,
-    /// It wants TLS, and nobody has asked for it.
+    /// The server requires TLS, and the URL does not ask for it.
     #[error("wants TLS; add ?tls to the URL, and ca=FILE if its authority is none that this host trusts")]
     WantsTls,
-    /// It has no room now.
+    /// The server has no room or capacity now.
     #[error("takes nothing now ({0}); try again in a moment, or give it more room")]
     Busy(String),
-    /// It keeps nothing.
+    /// The server has no JetStream.
     #[error("has no JetStream; start nats-server with -js, or leave ?jetstream away")]
     NoJetStream,
-    /// It is one of a cluster that has no leader, or none yet.
+    /// The server's cluster has no leader, or none yet.
     #[error(
         "has no JetStream now, because its cluster has no leader; try again in a moment, or start its other servers"
     )]
     NoLeader,
-    /// Removed: the stream of the topic or queue, or a consumer that was silent for too long.
+    /// The stream of the topic or queue is removed, or its consumer was removed after it was silent for too long.
     #[error(
         "has lost the topic or queue, or forgotten a reader that stood still; try again, or look who has removed the stream"
     )]
     StreamGone,
-    /// The topic is there, but held in another way.
+    /// The topic exists with another policy.
     #[error("holds the topic '{topic}' by the policy '{there}'; open it by that one, or remove it first")]
     OtherPolicy {
-        /// Its subject.
+        /// The topic's subject.
         topic: String,
-        /// How it is held.
+        /// The policy that the topic has.
         there: &'static str,
     },
-    /// The topic is there, but its messages go at another age.
+    /// The topic exists with another age limit.
     #[error("keeps the messages of '{topic}' {there}; open it with that age, or remove it first")]
     OtherAge {
-        /// Its subject.
+        /// The topic's subject.
         topic: String,
-        /// For how long they are kept.
+        /// The age limit that the topic has, in words.
         there: String,
     },
-    /// The topic or queue is there, but kept in another way.
+    /// The topic or queue exists in another storage, or on fewer servers.
     #[error("keeps '{subject}' {there}, and {wanted} was asked for; write the URL as it is kept, or remove it first")]
     OtherKeeping {
-        /// Its subject.
+        /// The subject of the topic or queue.
         subject: String,
-        /// How it is kept.
+        /// The storage that it has, in words of the URL.
         there: String,
-        /// How it is to be kept.
+        /// The storage that the URL asks for.
         wanted: String,
     },
-    /// A subscription cannot start there.
+    /// A subscription cannot start at a sequence number that is not published yet.
     #[error("message {wanted} is not published yet: the topic has had {published}; start at one of them, or 'now'")]
     Future {
         /// The sequence number asked for.
         wanted: u64,
-        /// How many messages were published.
+        /// The number of messages published so far.
         published: u64,
     },
-    /// Anything else that it says.
+    /// Any other refusal, in the server's own text.
     #[error("refused: {0}; change its settings, the URL or the name")]
     Refused(String),
-    /// It hung up.
+    /// The server closed the connection.
     #[error("closed the connection; look into its log, and try again")]
     Closed,
     /// The network failed.
     #[error("lost the connection ({0}); check the network, and try again")]
     Lost(io::Error),
-    /// This process failed.
+    /// This process could not start a thread.
     #[error("was not asked, because this process could start no thread for it ({0}); check its limits")]
     NoThread(io::Error),
 }
 
 impl ServerError {
-    /// What it means that the client library's side of the connection has ended.
+    /// Returns [`Self::Closed`], for any error that means that the client library's side of the connection has ended.
     pub fn closed<E>(_ended: E) -> Self {
         Self::Closed
     }
 
-    /// Why the library could not connect.
+    /// Translates the library's connect error.
     pub fn of_connect(error: &async_nats::ConnectError, asked: &Asked<'_>) -> Self {
         match error.kind() {
             ConnectErrorKind::Dns => Self::Unresolved(cause(error)),
@@ -179,7 +179,7 @@ impl ServerError {
         }
     }
 
-    /// True if it can pass by itself.
+    /// Returns true if it can pass by itself.
     pub fn may_pass(&self) -> bool {
         match self {
             Self::Unresolved(_)
@@ -210,17 +210,17 @@ impl ServerError {
         }
     }
 
-    /// True if a new connection may do what the old one could not.
+    /// Returns true if the same call may succeed on a new connection.
     pub fn is_loss(&self) -> bool {
         matches!(self, Self::StreamGone | Self::Closed | Self::Lost(_))
     }
 
-    /// True if another server of the same URL may have what this one has not.
+    /// Returns true if another server of the same URL may have what this server lacks.
     pub fn is_elsewhere(&self) -> bool {
         matches!(self, Self::NoLeader | Self::NoJetStream)
     }
 
-    /// True if the server has said that what was published is not: the user has no right to.
+    /// Returns true if the server refused a publish because the user lacks the permission.
     pub fn is_refused_publish(&self) -> bool {
         matches!(self, Self::Refused(what) if what.starts_with("Permissions Violation for Publish"))
     }
@@ -233,7 +233,8 @@ impl ServerError {
         }
     }
 
-    /// What came instead of the first words of a server, or broke them off.
+    /// Translates an I/O error during the connect: a missing, broken-off or foreign first line, or a failed TLS
+    /// handshake.
     fn of_io(error: &async_nats::ConnectError, asked: &Asked<'_>) -> Self {
         let text = cause(error);
         let Some(io) = error.source().and_then(|source| source.downcast_ref::<io::Error>()) else {
@@ -257,7 +258,7 @@ impl ServerError {
         let said = text.to_lowercase();
         let said = said.strip_prefix("nats: ").unwrap_or(&said);
         match said {
-            // The last is for who was too slow to log in: on a busy host nobody's fault.
+            // The last one is for a client that was too slow to log in, as happens on a busy host.
             "expected info, got nothing" | "broken pipe" | "authentication timeout" => Self::hung_up(asked),
             said if PASSING.iter().any(|passing| said.starts_with(passing)) => Self::Busy(said.to_owned()),
             said if LOGINS.contains(&said) => Self::of_login(asked),
@@ -270,13 +271,13 @@ impl ServerError {
         if asked.is_tls { Self::TlsClosed } else { Self::Closed }
     }
 
-    /// What JetStream answered: what passes by itself, by its codes, and what does not.
+    /// Translates an answer of JetStream, by its error code.
     fn of_jetstream(error: &jetstream::Error) -> Self {
         match error.error_code() {
             ErrorCode::JETSTREAM_NOT_ENABLED | ErrorCode::JETSTREAM_NOT_ENABLED_FOR_ACCOUNT => Self::NoJetStream,
             ErrorCode::CLUSTER_NOT_AVAILABLE | ErrorCode::CLUSTER_NOT_LEADER => Self::NoLeader,
             ErrorCode::STREAM_NOT_FOUND | ErrorCode::CONSUMER_NOT_FOUND => Self::StreamGone,
-            // The last one says that a stream which refuses new messages is full, or that its storage failed.
+            // The last code means that a stream which refuses new messages is full, or that its storage failed.
             ErrorCode::ACCOUNT_RESOURCES_EXCEEDED
             | ErrorCode::INSUFFICIENT_RESOURCES
             | ErrorCode::MEMORY_RESOURCES_EXCEEDED
@@ -294,7 +295,7 @@ impl ServerError {
         }
     }
 
-    /// Why JetStream did not answer.
+    /// Translates a failed request to JetStream that has no answer of its own.
     fn of_silence(error: &(dyn Error + 'static)) -> Self {
         let request = error.source().and_then(|source| source.downcast_ref::<ApiError>());
         match request.map(|request| request.kind()) {
@@ -338,7 +339,7 @@ impl From<StoreError> for ServerError {
     }
 }
 
-/// Whether it is sure that the message is not kept: nobody was there who could, or JetStream has said no.
+/// Returns true if the message is surely not stored: no server took it, or JetStream refused it.
 pub(crate) fn is_not_stored(error: &StoreError) -> bool {
     match error.kind() {
         StoreErrorKind::StreamNotFound
@@ -347,14 +348,14 @@ pub(crate) fn is_not_stored(error: &StoreError) -> bool {
         | StoreErrorKind::MaxAckPending
         | StoreErrorKind::MaxPayloadExceeded => true,
         StoreErrorKind::TimedOut | StoreErrorKind::BrokenPipe => false,
-        // One with the same id is being kept just now: that can be this message.
+        // A message with the same id is being stored right now, which may be this message.
         StoreErrorKind::Other => {
             answer(error).is_some_and(|said| said.error_code() != ErrorCode::STREAM_DUPLICATE_MESSAGE_CONFLICT)
         }
     }
 }
 
-/// What JetStream has said to a message.
+/// Returns JetStream's answer to a message, if the error holds one.
 fn answer(error: &StoreError) -> Option<&jetstream::Error> {
     error.source()?.downcast_ref()
 }
@@ -411,13 +412,14 @@ impl From<ConsumerInfoError> for ServerError {
     }
 }
 
-/// What lies behind an error of the library, on one line.
+/// Returns the cause of a library error, on one line.
 fn cause(error: &async_nats::ConnectError) -> String {
     let text = error.source().map_or_else(|| error.to_string(), |source| source.to_string());
     said(&text.replace(['\r', '\n'], ""))
 }
 
-/// A server's own words as a sentence repeats them: cut, and without the characters that a terminal obeys.
+/// Returns a server's own text fit for a sentence: cut to a length, without the control characters that a terminal
+/// obeys.
 pub(crate) fn said(text: &str) -> String {
     let shown = |c: char| match c {
         c if c.is_whitespace() => ' ',

@@ -1,5 +1,4 @@
-//! The first line of a server, looked at before the client library connects: the library takes in a line whole, however
-//! long it is.
+//! Checks a server's first line before the client library connects, because the library buffers a line of any length.
 
 use std::io::{ErrorKind, Read};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -11,11 +10,11 @@ use crate::connected::TIMEOUT;
 use crate::error::ServerError;
 use crate::server::Server;
 
-/// The longest first line that is taken in, in bytes: that of a cluster of 1,000 servers has a tenth of it.
+/// Max bytes of a server's first line; that of a cluster of 1,000 servers has a tenth of this.
 const MAX_GREETING_BYTES: usize = 1 << 20;
 
-/// Looks at one server after the other, until the first line of one has an end. An error says that a server sends a line
-/// without an end, or nothing; whatever else is wrong the client library finds.
+/// Checks one server after the other, until one has sent a whole first line. An error means that a server sends an
+/// endless line, or nothing; the client library finds all other faults.
 pub(crate) fn check(server: &Server) -> Result<(), ServerError> {
     let (mut failed, mut is_open) = (None, false);
     for (host, port) in server.addresses() {
@@ -28,7 +27,7 @@ pub(crate) fn check(server: &Server) -> Result<(), ServerError> {
     failed.filter(|_| !is_open).map_or(Ok(()), Err)
 }
 
-/// Whether the first line of this server has an end; false if there is no line.
+/// Reports whether this server sends a whole first line; false if it sends none.
 fn has_end(server: &Server, host: &str, port: u16) -> Result<bool, ServerError> {
     let Ok(mut addresses) = (host, port).to_socket_addrs() else { return Ok(false) };
     let connected = addresses.find_map(|address| TcpStream::connect_timeout(&address, TIMEOUT).ok());

@@ -1,8 +1,8 @@
-//! Messages of a JetStream consumer, asked for as they are wanted.
+//! The inbox of a JetStream consumer: messages are requested as they are wanted.
 //!
-//! A standing request for so many messages lies at the server until it is met, so that each message comes at once.
-//! While it lies there the server gives signs of life; where they stay out, the consumer or its stream is gone, which
-//! nobody says. What is known to be there is fetched by a request that ends at once, and leaves nothing at the server.
+//! A standing request lies at the server until it is met, so that each message comes at once. While it lies there the
+//! server sends heartbeats; if they stop, the consumer or its stream is gone, which the server does not report.
+//! Messages that wait at the server are fetched by a request that ends at once, and leaves nothing at the server.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -18,68 +18,68 @@ use crate::connected::{Connected, TIMEOUT};
 use crate::demand::Demand;
 use crate::error::{ServerError, said};
 
-/// How long a request lies at the server before it is made again.
+/// The lifetime of a standing request at the server, after which it is made again.
 const EXPIRES: Duration = Duration::from_secs(30);
 
-/// The server's signs of life; two of them fit into [`TIMEOUT`].
+/// The interval of the server's heartbeats; two of them fit into [`TIMEOUT`].
 const HEARTBEAT: Duration = Duration::from_secs(2);
 
-/// How long the server keeps a request for what is there: only if others were quicker nothing ends it before.
+/// The lifetime of a fetch at the server; a fetch lives that long only if other pullers took its messages first.
 const FETCH_EXPIRES: Duration = Duration::from_millis(50);
 
-/// The most bytes that a request is for. It is a prime: a request that is met to the byte ends without a word.
+/// Max bytes of one request. A prime, because a request that is met to the byte ends without a status message.
 const MOST_FETCHED_BYTES: usize = (8 << 20) - 15;
 
-/// After so long without a word a request for what is there has ended all the same.
+/// The time without any message after which a fetch counts as ended.
 const FETCH_SILENCE: Duration = Duration::from_millis(500);
 
-/// Where a consumer's messages come to.
+/// The subscription that receives a consumer's messages.
 pub(crate) struct Inbox {
     consumer: PullConsumer,
     address: String,
     subscription: Subscriber,
     demand: Demand,
-    /// Messages that the server was asked for by standing requests and has not sent.
+    /// The number of messages outstanding from standing requests.
     asked: usize,
-    /// None has come since the last of these requests.
+    /// True until a message comes after the last standing request.
     is_fresh: bool,
-    /// The next message has more bytes than such a request is for.
+    /// True if the next message has more bytes than a standing request allows.
     is_long: bool,
-    /// Requests for what is there: each has an address of its own, to which the server says that it has ended.
+    /// The number of fetches so far: each has an address of its own, to which the server reports its end.
     fetches: u64,
 }
 
-/// A request for what is there.
+/// A request for messages that wait at the server.
 pub(crate) struct Fetch {
     address: String,
-    /// Messages that may still come.
+    /// The number of messages that may still come.
     missing: usize,
     has_come: bool,
-    /// It ended because the next message has too many bytes.
+    /// True if it ended because the next message has too many bytes.
     is_cut: bool,
 }
 
 impl Fetch {
-    /// True if it ended with nothing, because the first message alone has too many bytes.
+    /// Returns true if it ended with no message, because the first message alone has too many bytes.
     pub fn is_too_small(&self) -> bool {
         self.is_cut && !self.has_come
     }
 }
 
 impl Inbox {
-    /// Subscribes. The first request goes out with the first call of [`Self::next`].
+    /// Subscribes. The first call of [`Self::next`] sends the first request.
     pub async fn open(connected: &Connected, consumer: PullConsumer, demand: Demand) -> Result<Self, ServerError> {
         let address = connected.client.new_inbox();
         let subscription = connected.client.subscribe(format!("{address}.*")).await.map_err(ServerError::closed)?;
         Ok(Self { consumer, address, subscription, demand, asked: 0, is_fresh: false, is_long: false, fetches: 0 })
     }
 
-    /// The consumer's name at the server.
+    /// Returns the consumer's name at the server.
     pub fn consumer(&self) -> &str {
         &self.consumer.cached_info().name
     }
 
-    /// The next message. Nothing is lost if this is dropped before it is done.
+    /// Returns the next message. Cancel-safe: no message is lost if the future is dropped.
     pub async fn next(&mut self) -> Result<Message, ServerError> {
         loop {
             self.ask().await?;
@@ -99,17 +99,17 @@ impl Inbox {
         }
     }
 
-    /// Asks for up to so many messages that are there now. They come by [`Self::fetched`].
+    /// Requests at most this many messages that wait at the server; [`Self::fetched`] returns them.
     pub async fn fetch(&mut self, messages: usize) -> Result<Fetch, ServerError> {
         self.fetch_by(messages, MOST_FETCHED_BYTES).await
     }
 
-    /// Asks for one message that is there now, however long.
+    /// Requests one message that waits at the server, of any length.
     pub async fn fetch_long(&mut self) -> Result<Fetch, ServerError> {
         self.fetch_by(1, 0).await
     }
 
-    /// The next message that was asked for so; none when there is no more.
+    /// Returns the next message of a fetch; none when the fetch has ended.
     pub async fn fetched(&mut self, fetch: &mut Fetch) -> Result<Option<Message>, ServerError> {
         while fetch.missing > 0 {
             let Ok(came) = timeout(FETCH_SILENCE, self.subscription.next()).await else { break };
@@ -119,7 +119,7 @@ impl Inbox {
                 fetch.has_come = true;
                 return Ok(Some(message));
             }
-            // What is said of another request may come late.
+            // The status of another request may come late.
             if message.subject.as_str() != fetch.address {
                 self.is_message(&message)?;
             } else if is_end(&message)? {
@@ -131,7 +131,7 @@ impl Inbox {
         Ok(None)
     }
 
-    /// Ends the subscription; gives the messages that had come by then.
+    /// Ends the subscription; returns the messages that had come by then.
     pub async fn close(mut self) -> Vec<Message> {
         let mut left = Vec::new();
         if self.subscription.drain().await.is_ok() {
@@ -144,7 +144,7 @@ impl Inbox {
         left
     }
 
-    /// Asks for what is wanted beyond what was asked for, if there is room for it.
+    /// Sends a standing request for the demand that no outstanding request covers, if there is room for it.
     async fn ask(&mut self) -> Result<(), ServerError> {
         let missing = self.demand.wanted().saturating_sub(self.asked);
         if missing == 0 || !self.demand.has_room() {
@@ -155,7 +155,7 @@ impl Inbox {
             batch,
             expires: Some(EXPIRES),
             idle_heartbeat: HEARTBEAT,
-            // One message comes alone, however long.
+            // A single message may have any length.
             max_bytes: if batch == 1 { 0 } else { MOST_FETCHED_BYTES },
             ..BatchConfig::default()
         };
@@ -171,7 +171,7 @@ impl Inbox {
         let address = format!("{}.{}", self.address, self.fetches);
         let request = BatchConfig {
             batch: messages,
-            // It ends when nothing is left. Without a limit it would stay if others were quicker.
+            // The request ends when nothing is left; the expiry ends it if other pullers were quicker.
             no_wait: true,
             expires: Some(FETCH_EXPIRES),
             max_bytes: most_bytes,
@@ -181,11 +181,11 @@ impl Inbox {
         Ok(Fetch { address, missing: messages, has_come: false, is_cut: false })
     }
 
-    /// Whether this is a message, and not a word about a request.
+    /// Reports whether this is a message. A status lowers the number outstanding, or fails if the consumer is gone.
     fn is_message(&mut self, message: &Message) -> Result<bool, ServerError> {
         let is_standing = || message.subject.ends_with(".standing");
         match message.status {
-            // A request for what was there, which ended without us: all of it has come, or comes to somebody else.
+            // A fetch that has already ended here: all its messages have come, or go to another puller.
             Some(StatusCode::TIMEOUT) if !is_standing() => {}
             Some(StatusCode::REQUEST_TERMINATED)
                 if !is_standing() && (is_too_long(message) || unmet(message).is_some()) => {}
@@ -196,32 +196,32 @@ impl Inbox {
             }
             Some(StatusCode::IDLE_HEARTBEAT) => {}
             Some(StatusCode::TIMEOUT) => self.forget(unmet(message).unwrap_or(self.asked)),
-            // It has brought what fits, or nothing.
+            // The request has brought as many messages as fit, perhaps none.
             Some(StatusCode::REQUEST_TERMINATED) if is_too_long(message) => {
                 self.is_long = self.is_fresh;
                 self.forget(unmet(message).unwrap_or(self.asked));
             }
             Some(StatusCode::REQUEST_TERMINATED) => self.forget(unmet(message).ok_or(ServerError::StreamGone)?),
             Some(StatusCode::NO_RESPONDERS) => return Err(ServerError::StreamGone),
-            // Of a request for what was there, late.
+            // The late end of a fetch.
             Some(StatusCode::NOT_FOUND) => {}
             Some(_) => return Err(refused(message)),
         }
         Ok(false)
     }
 
-    /// A request has ended; so many messages will not come by it.
+    /// Subtracts messages that a request which has ended will not bring.
     fn forget(&mut self, messages: usize) {
         self.asked = self.asked.saturating_sub(messages);
     }
 }
 
-/// Whether a word about a request for what is there says that it has ended.
+/// Reports whether the status of a fetch ends it.
 fn is_end(message: &Message) -> Result<bool, ServerError> {
     match message.status {
         Some(StatusCode::IDLE_HEARTBEAT) => Ok(false),
         Some(StatusCode::TIMEOUT | StatusCode::NOT_FOUND) => Ok(true),
-        // There is no code for it.
+        // This reason has no status code of its own.
         Some(StatusCode::REQUEST_TERMINATED) if is_too_long(message) => Ok(true),
         Some(StatusCode::REQUEST_TERMINATED) => unmet(message).map(|_unmet| true).ok_or(ServerError::StreamGone),
         Some(StatusCode::NO_RESPONDERS) => Err(ServerError::StreamGone),
@@ -229,7 +229,7 @@ fn is_end(message: &Message) -> Result<bool, ServerError> {
     }
 }
 
-/// Whether the next message has more bytes than were asked for.
+/// Returns true if the next message has more bytes than the request allows.
 fn is_too_long(message: &Message) -> bool {
     message.description.as_deref().is_some_and(|text| text.starts_with("Message Size Exceeds"))
 }
@@ -240,7 +240,7 @@ fn refused(message: &Message) -> ServerError {
     ServerError::Refused(said(&format!("{status} {description}")))
 }
 
-/// How many messages a request that has ended was still to bring.
+/// Returns the number of messages that a request was still to bring when it ended.
 fn unmet(message: &Message) -> Option<usize> {
     message.headers.as_ref()?.get("Nats-Pending-Messages")?.as_str().parse().ok()
 }

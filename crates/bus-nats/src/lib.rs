@@ -1,84 +1,86 @@
-//! The bus over NATS: `nats://[USER:PASSWORD@]HOST:PORT`, or `nats://TOKEN@HOST:PORT`; and over its JetStream, with
+//! Bus adapter for NATS core, `nats://[USER:PASSWORD@]HOST:PORT` or `nats://TOKEN@HOST:PORT`, and for JetStream, with
 //! `?jetstream` behind the port.
 //!
 //! | | NATS core | JetStream |
 //! |---|---|---|
-//! | a topic | a subject | a stream in the server's memory, or in files |
-//! | a message is published | when it is written to the socket: nobody confirms | when the server confirms |
+//! | topic | a subject | a stream in the server's memory, or in files |
+//! | a message is published | when it is written to the socket: unconfirmed | when the server confirms it |
 //! | history and sequence numbers | none | the stream's, from 0 |
-//! | a full topic | does not exist | `overwrite`: of that many bytes; `keep`: no bound |
-//! | a queue | a queue group: at most once, and only to who pulls now | a stream: at least once, or at most once |
+//! | capacity of a topic | not applicable | `overwrite`: a bound in bytes; `keep`: no bound |
+//! | queue | a queue group: at most once, to pullers subscribed then | a stream: at least once, or at most once |
 //!
-//! What topics and queues are called on the server is in `name.rs`; usual names are their own subjects.
+//! The names of topics and queues on the server are in `name.rs`; usual names are their own subjects.
 //!
-//! **Where.** `nats://A:1,B:2` is the first of these servers that answers, at each connection anew; with JetStream, one
-//! that has none now, or no leader, is passed over for the next one, until that says so, too. Who logs in by a file
-//! writes `?creds=FILE` (a signed token and its key, as `nsc` writes them) or `?nkey=FILE` (a file with the seed
-//! `SU…`). Files are read at each connection. `?tls`, or the scheme `tls://`, makes TLS a must, with `ca=FILE`, and
-//! `cert=FILE&key=FILE` for servers that ask who comes; a server without TLS is refused then, and without `tls` one
-//! that wants it.
+//! **Servers and logins.** `nats://A:1,B:2` means the first of these servers that answers, chosen anew for each
+//! connection; with JetStream, a server without JetStream or without a leader is passed over for the next server, until
+//! that server reports the same. A login by a file is `?creds=FILE` (a signed token and its key, as `nsc` writes them)
+//! or `?nkey=FILE` (a file with the seed `SU…`). Files are read at each connection. `?tls`, or the scheme `tls://`,
+//! requires TLS, with `ca=FILE`, and `cert=FILE&key=FILE` for servers that ask for a client certificate. A server
+//! without TLS is refused then; without `tls`, a server that requires TLS is refused.
 //!
-//! **What stays.** A topic that overwrites lets messages go by their age, too, if one is given; not below 100 ms. With
-//! `?jetstream` all is in the server's memory, and lost with it. `?jetstream&durable` keeps it in files, and
-//! `&replicas=N` on N servers of a cluster, 1 to 5. What is there already, kept in another way or on fewer servers, is
-//! refused in words. A queue that was lost with its server is told by `pull` as
-//! [`ReceiveError::Gone`](tickpath_bus_api::ReceiveError::Gone), once, and made anew.
+//! **Storage.** A topic that overwrites also expires messages by age, if an age is given; the shortest is 100 ms. With
+//! `?jetstream` topics and queues are in the server's memory, and lost with the server. `?jetstream&durable` keeps them
+//! in files, and `&replicas=N` on N servers of a cluster, 1 to 5. An existing topic or queue that is stored in another
+//! way, or on fewer servers, is refused with an error that says so. `pull` reports a queue that was lost with its
+//! server as [`ReceiveError::Gone`](tickpath_bus_api::ReceiveError::Gone), once, and the queue is made anew.
 //!
-//! * Publishing and pushing run on the caller's thread, which itself waits for the socket, or for the confirmation: no
-//!   other thread comes in between. So they are for threads that may wait, not for asynchronous code. While no call is
-//!   under way nobody answers the server's questions: one that is idle for some minutes is disconnected, and the next
-//!   call connects anew.
-//! * If the server has hung up before a call, the call connects once more. If the connection is lost while messages are
-//!   under way, core NATS says that [nobody knows](tickpath_bus_api::PublishError::Unknown), and `resend` sends them
-//!   again: subscribers drop what came before, pullers do not. JetStream knows a message again for 10 s in a topic and
-//!   for two minutes in a queue (by its header `Nats-Msg-Id`, the publisher and number in hexadecimal digits), which
-//!   costs the server some memory a message: what was lost with a connection is sent again by the call itself, and
-//!   nothing is kept twice. What a queue got longer ago than half of that is not sent again, and stays unknown; in a
-//!   topic it is, and subscribers drop the copy. What may have arrived stays unknown whatever a later attempt is told.
-//!   A server that does not answer for 5 s leaves it unknown, too; the next call, or `resend`, tries the same
-//!   connection first.
+//! * Publishing and pushing run on the caller's thread, which itself waits for the socket or for the confirmation; no
+//!   other thread is involved. They are for threads that may block, not for asynchronous code. Between calls nothing
+//!   answers the server's pings: a connection that is idle for some minutes is closed by the server, and the next call
+//!   reconnects.
+//! * If the server has closed the connection before a call, the call reconnects once. If the connection is lost while
+//!   messages are in flight, core NATS reports them [in doubt](tickpath_bus_api::PublishError::Unknown), and `resend`
+//!   sends them again: subscribers drop duplicates, pullers do not. JetStream detects duplicates for 10 s in a topic
+//!   and for two minutes in a queue (by its header `Nats-Msg-Id`, the publisher id and number in hexadecimal digits),
+//!   which costs the server some memory per message. So the call itself sends again what was lost with a connection,
+//!   and no message is stored twice. A message that was first sent to a queue longer ago than half of that window is
+//!   not sent again, and stays in doubt; in a topic it is sent again, and subscribers drop the copy. A message that may
+//!   have arrived stays in doubt, whatever the server answers to a later attempt. A server that does not answer for 5 s
+//!   leaves messages in doubt, too; the next call, or `resend`, tries the same connection first.
 //! * A batch is sent in parts of 256 messages. With JetStream each message of a part has its own answer, and an error
-//!   tells the fate of each; the parts behind one with an error are not sent. What has no room now may pass
-//!   ([`Unavailable`](tickpath_bus_api::PublishError::Unavailable)); what the user has no right to does not. What core
-//!   NATS refuses by the user's rights shows in the next call, because nothing is confirmed.
-//! * Subscribers and pullers have a thread each. A lost connection is made again beside them. With core NATS that is
-//!   told as [`Gap::Reconnected`](tickpath_bus_api::Gap), to pullers as `Gone`; with JetStream reading goes on at the
-//!   next sequence number, and what is overwritten is counted. `Reconnected` says there that the topic was removed or
-//!   lost, and begins anew at 0, or that it has come back with less than was read, as from a backup, and goes on behind
-//!   that; unless it has grown beyond what was read before anybody looked. The same holds for who goes on behind a
-//!   [token](tickpath_bus_api::Subscriber::token), which says the next sequence number, when the stream was made, and
-//!   when the last message came that was read.
-//! * With core NATS at most [`MAX_UNREAD_BYTES`] lie unread in a subscriber or puller, of which each message takes 256
-//!   beside its own, and 32 MiB more on the way there. Who is further behind is cut off, and told so as of a lost
-//!   connection.
-//! * A cluster that has no leader, as while it starts, is waited for up to 4 s by who opens, asks or sends on a new
-//!   connection, shared by the servers of the URL, and by who receives until it has one.
-//! * A subscriber to JetStream asks for at most 1,024 messages ahead, for at most 8 MiB in one request, and for no more
-//!   while 32 MiB lie here unread. A puller asks for what its call hands over: as many as are there, up to 1,024
-//!   messages or 8 MiB, and a call waits for them, at most a second. Only a call that finds nothing leaves a request
-//!   for one message at the server. So what is pushed while a puller works goes to others; but for that one message,
-//!   which is given back if it lay here for half the silence.
-//! * The death of a puller shows in its silence only. A puller that is dropped in order gives back what it holds at
-//!   once; what lay here unread may be marked as redelivered, too, and counts as delivered. An acknowledgement returns
-//!   when the server has answered for each message, which are all asked about together. What it does not answer for
-//!   within some seconds is [`NotAcknowledged`](tickpath_bus_api::ReceiveError::NotAcknowledged): done with, or to come
-//!   again, if nobody knows. So is what was held for longer than the silence, or of a queue that has come back older.
-//!   What was held for three quarters of the silence is not given back any more, for somebody else may have it soon.
-//!   At most once, all is confirmed before anything is handed over; what the connection loses in between is gone, or
-//!   comes again if the server knows nothing of it, and is told as `Gone`; and so is what came longer ago than the
-//!   silence, to a process that stood still.
-//! * A message that was delivered more often than a queue's limit is moved by the puller that gets it: kept among the
-//!   dead letters first, by an id that is known again for two minutes, and then taken away here. A puller that ends in
-//!   between leaves it to the next one; only if that comes later it is there twice, under the same origin. One that
-//!   cannot be moved, as where the account's storage is full, is told once as `NotAcknowledged`, and tried again each
-//!   second, while the others are pulled on.
-//! * A queue of JetStream has no bound but the server's own memory or disk. How many wait does not count what was given
-//!   back.
-//! * A user whose rights are restricted must be allowed to publish and to subscribe to `_INBOX.>`, by which the
+//!   reports the fate of each; the parts behind a failed part are not sent. A lack of room may pass
+//!   ([`Unavailable`](tickpath_bus_api::PublishError::Unavailable)); a missing permission does not. A publish that core
+//!   NATS refuses for a missing permission shows in the next call, because core NATS confirms nothing.
+//! * Each subscriber and each puller has a thread, which also reconnects after a loss. With core NATS a subscriber
+//!   reports a loss as [`Gap::Reconnected`](tickpath_bus_api::Gap), a puller as `Gone`. With JetStream a subscriber
+//!   resumes at the next sequence number, and overwritten messages are counted. `Reconnected` there means that the
+//!   topic was removed or lost and begins anew at 0, or that the topic has come back with fewer messages than were
+//!   read, as from a backup, and the subscriber resumes behind those; a topic that has grown beyond what was read
+//!   before the subscriber looked is not detected. The same holds for a subscriber that resumes from a
+//!   [token](tickpath_bus_api::Subscriber::token), which holds the next sequence number, the stream's creation time,
+//!   and the time of the last message that was read.
+//! * With core NATS at most [`MAX_UNREAD_BYTES`] lie unread in a subscriber or puller, counting 256 bytes of overhead
+//!   per message, and 32 MiB more in the client library. A subscriber or puller that is further behind is cut off, and
+//!   reports it like a lost connection.
+//! * A cluster without a leader, as during its start, is waited for up to 4 s when a connection is opened, asks or
+//!   sends, shared by the servers of the URL; subscribers and pullers wait until the cluster has a leader.
+//! * A subscriber to JetStream requests at most 1,024 messages ahead and at most 8 MiB per request, and nothing more
+//!   while 32 MiB lie unread in the process. A puller requests what its call hands over: as many messages as the queue
+//!   has, up to 1,024 messages or 8 MiB, and the call waits for them, at most a second. Only a call that finds nothing
+//!   leaves a request for one message at the server. So messages that are pushed while a puller works go to other
+//!   pullers, except for that one message, which is given back if it lay unread for half the silence.
+//! * The server notices a dead puller only by its silence. A puller that is dropped in order gives back at once what it
+//!   holds; messages that lay unread may be marked as redelivered, too, and count as delivered. An acknowledgement
+//!   returns when the server has answered for each message; all are asked about together. Messages without an answer
+//!   within some seconds are [`NotAcknowledged`](tickpath_bus_api::ReceiveError::NotAcknowledged): done, redelivered,
+//!   or in doubt. The same error covers messages that were held for longer than the silence, and messages of a queue
+//!   that has come back older. A message that was held for three quarters of the silence is not given back any more,
+//!   because another puller may have it soon. With at most once, all messages are confirmed before any is handed over.
+//!   Messages that the connection loses in between are gone, or redelivered if the server has no record of the
+//!   confirmation, and are reported as `Gone`; so are messages that came longer ago than the silence, to a process that
+//!   was paused.
+//! * A message that was delivered more often than a queue's limit is moved by the puller that gets it: first stored in
+//!   the dead-letter queue, under an id that the server knows again for two minutes, and then removed here. A puller
+//!   that exits in between leaves the rest to the next one; only if that one comes later is the message stored there
+//!   twice, under the same origin. A message that cannot be moved, as where the account's storage is full, is reported
+//!   once as `NotAcknowledged`, and tried again each second, while the other messages are pulled.
+//! * A queue of JetStream has no bound but the server's own memory or disk. The number of waiting messages does not
+//!   include those that were given back.
+//! * A user with restricted permissions must be allowed to publish and to subscribe to `_INBOX.>`, by which the
 //!   server's answers come; with JetStream, to publish to `$JS.>`, too.
-//! * What others publish, without our header, comes to a subscriber as an event of its own, with a sequence number in a
-//!   topic of JetStream; what they push, a puller hands over as messages of the kind that it was opened with, or else
-//!   skips and takes away.
+//! * A message from another program, without our header, reaches a subscriber as an event of its own, with a sequence
+//!   number in a topic of JetStream; a puller hands it over as a message of the kind that the puller was opened with,
+//!   or else skips and removes it.
 
 mod advice;
 mod arrivals;
@@ -128,7 +130,7 @@ use crate::subscriber::NatsSubscriber;
 pub use crate::backlog::MAX_UNREAD_BYTES;
 pub use crate::stream::MAX_PAYLOAD_BYTES;
 
-/// What this transport is.
+/// The registration of this transport: its name, URL schemes and port.
 pub const TRANSPORT: Transport = Transport {
     name: "NATS",
     schemes: &["nats", "tls"],
@@ -139,24 +141,24 @@ pub const TRANSPORT: Transport = Transport {
     advise: advice::advise,
 };
 
-/// Topics and queues on one NATS server.
+/// Bus connection to one NATS server, or to the first that answers of several.
 #[derive(Debug, Clone)]
 pub struct NatsBus {
     server: Arc<Server>,
-    /// The longest message that the server takes, in bytes.
+    /// The server's limit for a message, in bytes.
     server_bytes: usize,
     about: About,
 }
 
 impl NatsBus {
-    /// Reads the URL, and asks the server for a sign of life; with `?jetstream`, its JetStream.
+    /// Reads the URL and checks that the server answers; with `?jetstream`, that its JetStream does.
     pub fn connect(url: &str) -> Result<Self, ConnectError> {
         let server = Server::parse(url)?;
         let (server_bytes, about) = greet(&server).map_err(|e| server.error(&e))?;
         Ok(Self { server: Arc::new(server), server_bytes, about })
     }
 
-    /// Does this on a connection of its own.
+    /// Runs `work` on a connection of its own.
     fn ask<T>(&self, work: impl AsyncFn(&Connected) -> Result<T, ServerError>) -> Result<T, ConnectError> {
         let asked = self.server.on_each(|| Link::open(&self.server)?.run_patiently(&work));
         asked.map_err(|e| self.server.error(&e))
@@ -330,7 +332,7 @@ fn clock() -> Result<HostClock, ConnectError> {
     HostClock::get().map_err(|e| ConnectError::Other(Box::new(e)))
 }
 
-/// Asks for a sign of life; gives the longest message that the server takes, in bytes, and what it says of itself.
+/// Checks that the server answers; returns the server's message limit, in bytes, and its description.
 fn greet(server: &Server) -> Result<(usize, About), ServerError> {
     greeting::check(server)?;
     let link = server.on_each(|| {
@@ -353,7 +355,7 @@ fn greet(server: &Server) -> Result<(usize, About), ServerError> {
     let about = About {
         server: Some("nats-server".to_owned()),
         version: Some(said(&info.version)).filter(|version| !version.is_empty()),
-        // A stream of JetStream has the subject that core NATS has.
+        // JetStream shares the identity: a stream has the subject that core NATS has.
         identity: Some(format!("nats {}", said(&info.server_id))).filter(|_| !info.server_id.is_empty()),
         settings: told.map(|(name, value)| (name, Ok(value))).into(),
     };

@@ -1,4 +1,4 @@
-//! A connection that runs on its caller's thread, while the caller waits: no other thread comes in between.
+//! A connection whose tasks run on the caller's thread while the caller waits; no other thread is involved.
 
 use std::cell::Cell;
 
@@ -9,18 +9,18 @@ use crate::connected::{Connected, EVENT_INTERVAL};
 use crate::error::ServerError;
 use crate::server::Server;
 
-/// A runtime that runs while somebody waits for something, on that thread. What is left when it is dropped, ends.
+/// A runtime that runs on the thread of a waiting caller. Tasks that are left when it is dropped end.
 pub(crate) struct Engine {
     runtime: Option<Runtime>,
 }
 
 impl Engine {
-    /// For who sends.
+    /// Starts the runtime of a publisher, a pusher or a single request.
     pub fn start() -> Result<Self, ServerError> {
         Self::of(&mut Builder::new_current_thread())
     }
 
-    /// For who receives, and must not read ahead too far.
+    /// Starts the runtime of a subscriber or puller, which must not read ahead too far.
     pub fn of_receiver() -> Result<Self, ServerError> {
         Self::of(Builder::new_current_thread().event_interval(EVENT_INTERVAL))
     }
@@ -30,14 +30,14 @@ impl Engine {
         Ok(Self { runtime: Some(runtime) })
     }
 
-    /// Runs until this is done.
+    /// Runs until `work` is done.
     pub fn run<T>(&self, work: impl Future<Output = T>) -> T {
         self.runtime.as_ref().expect("it is there until it is dropped").block_on(work)
     }
 }
 
 impl Drop for Engine {
-    /// Without waiting: a name that is just being resolved can take long.
+    /// Does not wait for the tasks: a name that is being resolved can take long.
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
@@ -45,7 +45,7 @@ impl Drop for Engine {
     }
 }
 
-/// A connection that was idle for no longer than this, in nanoseconds, is not looked at twice before it is used.
+/// The idle time, in nanoseconds, up to which a connection is not polled twice before it is used.
 const FRESH_NS: i64 = 1_000_000;
 
 /// A connection and its runtime.
@@ -53,9 +53,9 @@ pub(crate) struct Link {
     connected: Connected,
     engine: Engine,
     clock: HostClock,
-    /// Which server was tried first.
+    /// The index of the server that was tried first.
     first: usize,
-    /// When the last call ended, in ticks.
+    /// The end of the last call, in ticks.
     used: Cell<u64>,
 }
 
@@ -68,23 +68,23 @@ impl Link {
         Ok(Self { connected, engine, clock, first, used: Cell::new(clock.ticks()) })
     }
 
-    /// Which server was tried first when it was opened.
+    /// Returns the index of the server that was tried first when the connection was opened.
     pub fn first(&self) -> usize {
         self.first
     }
 
-    /// Asks this, and asks again for a while as long as a cluster has no leader.
+    /// Runs `ask`, and repeats it for a while as long as a cluster has no leader.
     pub fn run_patiently<T>(&self, ask: impl AsyncFn(&Connected) -> Result<T, ServerError>) -> Result<T, ServerError> {
         self.run(self.connected.patiently(async || ask(&self.connected).await))
     }
 
-    /// The connection.
+    /// Returns the connection.
     pub fn connected(&self) -> &Connected {
         &self.connected
     }
 
-    /// Does this in bounded time. What the server has said since the last call is heard first: if it has hung up,
-    /// nothing of this is done.
+    /// Runs `work` in bounded time. Processes first what the server has sent since the last call, and starts no work if
+    /// the server has closed the connection.
     pub fn run<T>(&self, work: impl Future<Output = Result<T, ServerError>>) -> Result<T, ServerError> {
         let is_fresh = self.clock.ns_between(self.used.get(), self.clock.ticks()) < FRESH_NS;
         let done = self.engine.run(async {

@@ -1,28 +1,29 @@
-//! What topics and queues are called on the server. Each mapping is one to one.
+//! Names of topics and queues on the server. Each mapping is one to one.
 //!
 //! ```text
 //!   topic  a.b..c.      subject  a.b/.c/             stream  tickpath-topic-a=b==c=
 //!   queue  r1:orders    subject  queue/r1:orders     stream  tickpath-queue-r1+orders
 //! ```
-//! In a subject a point parts two tokens, and no token may be empty: a point that would leave one empty is a `/`. A
-//! stream's name has neither points nor, for the sake of files, colons. Names of ours hold no `/`, `=` or `+`.
+//! In a subject a point separates two tokens, and no token may be empty: a point that would leave an empty token is a
+//! `/`. A stream's name has neither points nor, because it is also a file name, colons. Our own names hold no `/`, `=`
+//! or `+`.
 
-/// The subject of a topic.
+/// Returns the subject of a topic.
 pub(crate) fn topic_subject(topic: &str) -> String {
     subject(topic)
 }
 
-/// The subject of a queue; never one of a topic, where `/` comes before a point, before another `/`, or last.
+/// Returns the subject of a queue; never that of a topic, where `/` comes before a point, before another `/`, or last.
 pub(crate) fn queue_subject(queue: &str) -> String {
     format!("queue/{}", subject(queue))
 }
 
-/// The stream that keeps a topic.
+/// Returns the name of the stream that stores a topic.
 pub(crate) fn topic_stream(topic: &str) -> String {
     format!("tickpath-topic-{}", without_points(topic))
 }
 
-/// The stream that keeps a queue.
+/// Returns the name of the stream that stores a queue.
 pub(crate) fn queue_stream(queue: &str) -> String {
     format!("tickpath-queue-{}", without_points(queue))
 }
@@ -73,7 +74,7 @@ mod tests {
         assert_eq!(topic_stream("a.b..c."), "tickpath-topic-a=b==c=");
     }
 
-    /// Every name of up to six letters out of few, and some that look like a queue's subject.
+    /// Returns all names of up to six letters out of a few, and some that look like a queue's subject.
     fn names() -> Vec<String> {
         let mut names: Vec<String> = ["queue", "queue.", "queue..", "queue.a", "queue..a"].map(str::to_owned).to_vec();
         let mut last = vec![String::new()];

@@ -1,37 +1,38 @@
-//! A place in a topic that JetStream keeps, and the token that tells of it.
+//! A place in a topic of JetStream, and the resume token that holds it.
 
 use async_nats::datetime::DateTime;
 use tickpath_bus_api::{ConnectError, OriginTracker, ResumeToken};
 
-/// Whose token it is.
+/// The transport that a token names.
 const TRANSPORT: &str = "nats+jetstream";
 
-/// Where a subscriber stands.
+/// The progress of a subscriber.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
     /// The sequence number of the next message, from 0.
     pub next: u64,
-    /// When the topic's stream was made, in nanoseconds since 1970: one that was removed and made anew is another.
+    /// The creation time of the topic's stream, in nanoseconds since 1970: a stream that was removed and made anew has
+    /// another.
     pub made_ns: u64,
-    /// When the last message that was read came to that stream, in nanoseconds since 1970, if that is known: what is
-    /// newer is new, also in a stream that has come back with less.
+    /// The time at which the last message read came to the stream, in nanoseconds since 1970, if known. Newer messages
+    /// are unread, also in a stream that has come back with less.
     pub read_ns: Option<u64>,
 }
 
 impl Place {
-    /// The token that says so, with the publishers that are known.
+    /// Returns a token with this place and the publishers that are known.
     pub fn token(self, tracker: &OriginTracker) -> ResumeToken {
         ResumeToken::new(TRANSPORT, [self.next, self.made_ns, self.read_ns.unwrap_or(0), 0], tracker)
     }
 
-    /// What a token says.
+    /// Reads the place and the known publishers from a token.
     pub fn read(token: &ResumeToken) -> Result<(Self, OriginTracker), ConnectError> {
         let ([next, made_ns, read_ns, _], tracker) = token.read(TRANSPORT)?;
         Ok((Self { next, made_ns, read_ns: Some(read_ns).filter(|&ns| ns > 0) }, tracker))
     }
 }
 
-/// When a stream was made, in nanoseconds since 1970.
+/// Converts a stream's creation time to nanoseconds since 1970.
 pub(crate) fn made_ns(created: DateTime) -> u64 {
     u64::try_from(created.unix_timestamp_nanos()).unwrap_or(0)
 }

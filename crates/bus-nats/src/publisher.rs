@@ -1,4 +1,4 @@
-//! Publishes and pushes: on the caller's thread, on a connection of its own.
+//! The publisher and pusher, which runs on the caller's thread, with a connection of its own.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,14 +16,14 @@ use crate::sending::{Outgoing, Sending, store, write};
 use crate::server::Server;
 use crate::stream;
 
-/// Messages that are on their way together, at most.
+/// Max messages in flight at once.
 const TOGETHER: usize = 256;
 
-/// Where messages go.
+/// The destination of a publisher's messages.
 pub(crate) struct Target {
     /// The subject.
     pub subject: Subject,
-    /// The stream that keeps what comes to the subject; none with core NATS.
+    /// The stream that stores the subject's messages; none with core NATS.
     pub stream: Option<Config>,
 }
 
@@ -31,26 +31,27 @@ pub(crate) struct Target {
 pub(crate) struct NatsPublisher {
     server: Arc<Server>,
     target: Target,
-    /// None after most errors.
+    /// The connection; none after most errors.
     link: Option<Link>,
-    /// The server has not answered in time, once: it may only be slow, and what it was sent is in order there.
+    /// True after one answer has timed out. The server may only be slow, and the connection keeps the order of what was
+    /// sent.
     is_doubtful: bool,
     reconnects: u64,
-    /// The longest payload, in bytes, by the last connection.
+    /// The longest payload, in bytes, as found at the last connect.
     limit: usize,
     numbering: Numbering,
-    /// How often messages were refused whose numbers are those of others now.
+    /// The number of calls with refused messages whose numbers were used again for other messages.
     refusals: u16,
-    /// How long the queue knows a message again; none where a copy does no harm, as in a topic.
+    /// The queue's duplicate window; none where a copy does no harm, as in a topic.
     known_for: Option<Duration>,
-    /// What the last call has left unknown.
+    /// The messages that the last call has left in doubt.
     unknown: Vec<Outgoing>,
-    /// When that was sent first, in ticks.
+    /// The time at which those messages were first sent, in ticks.
     unknown_since: u64,
 }
 
 impl NatsPublisher {
-    /// Connects now, so that the first message does not pay for it.
+    /// Connects at once, so that the first message does not pay for it.
     pub fn open(server: Arc<Server>, target: Target, clock: HostClock) -> Result<Self, ServerError> {
         let mut publisher = Self {
             server,
@@ -138,14 +139,14 @@ impl NatsPublisher {
         Err(self.sentence(&error, sending.first_fate()))
     }
 
-    /// A number that was sent and refused is used again, so that subscribers miss none.
+    /// Counts a refusal if numbers were sent and refused: they are used again, so that subscribers see no gap.
     fn count_refusal(&mut self, sending: &Sending) {
         if sending.handed_over > sending.used() {
             self.refusals = self.refusals.wrapping_add(1);
         }
     }
 
-    /// Finds out about what the last call has left unknown, or sends it again as the same messages.
+    /// Finds out what became of the messages in doubt, or sends the same messages again.
     fn send_again(&mut self) -> Result<(), BatchError> {
         let kept = std::mem::take(&mut self.unknown);
         if kept.is_empty() || self.has_passed() {
@@ -158,13 +159,14 @@ impl NatsPublisher {
         }
         let (mut sending, result) = self.deliver(kept.len(), &|at: usize| kept[at].clone(), self.unknown_since);
         let Err(error) = result else { return Ok(()) };
-        // What was not sent now was sent before.
+        // A message that was not sent by this attempt was sent by an earlier one.
         sending.doubt(0..kept.len());
         self.unknown = sending.unknown().map(|at| kept[at].clone()).collect();
         Err(BatchError::of(&sending.fates, self.sentence(&error, Fate::Unknown)))
     }
 
-    /// How long a queue knew what was sent first at this time, if that may be over by now. Half of it is for the way.
+    /// Returns the queue's duplicate window if it may be over for a message first sent at `since`. Half of the window
+    /// is left for the delivery.
     fn forgotten(&self, since: u64) -> Option<Duration> {
         let clock = self.server.clock();
         let ago_ns = i128::from(clock.ns_between(since, clock.ticks()));
@@ -180,7 +182,8 @@ impl NatsPublisher {
         ))
     }
 
-    /// With core NATS a connection is in order: if the server answers on it now, it has had all that was sent before.
+    /// Reports whether core NATS has received all that was sent before: a connection keeps its order, so an answer now
+    /// proves it.
     fn has_passed(&mut self) -> bool {
         if !self.is_doubtful || self.is_stored() {
             return false;
@@ -193,8 +196,8 @@ impl NatsPublisher {
         has_passed
     }
 
-    /// Sends all. If the connection was lost, sends once more what is not published, on a new one: with JetStream,
-    /// which knows a message again, and with core NATS, if of none it is unknown whether it was sent.
+    /// Sends all messages. After a lost connection it reconnects and sends again what is not published: with JetStream
+    /// within the duplicate window, with core NATS only if no message is in doubt.
     fn deliver(
         &mut self,
         count: usize,
@@ -247,7 +250,7 @@ impl NatsPublisher {
     fn sentence(&self, error: &ServerError, fate: Fate) -> PublishError {
         let sentence = format!("{} {error}", self.server.name());
         match fate {
-            // Also where this error does not pass: an earlier attempt may have arrived.
+            // Applies to permanent errors, too: an earlier attempt may have arrived.
             Fate::Unknown => PublishError::Unknown(sentence),
             Fate::Published | Fate::NotPublished => PublishError::not_published(sentence, error.may_pass()),
         }
@@ -295,8 +298,8 @@ impl Pusher for NatsPublisher {
 }
 
 impl Drop for NatsPublisher {
-    /// A connection that is closed while the server has said something cuts off what is still on its way: so the server
-    /// is heard out first. Where a thread must not wait, that is left out.
+    /// Waits for one round trip first, because closing a connection with unread input discards what is still being
+    /// sent. Skipped on a thread that must not wait.
     fn drop(&mut self) {
         if let Some(link) = &self.link
             && !self.is_stored()

@@ -1,4 +1,4 @@
-//! Pulls from a queue.
+//! The pullers of a queue: over core NATS and over JetStream.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,19 +24,20 @@ use crate::queue_feed::{Fetching, Held, Order, Pulling, QueueFeed, Settled, Sett
 use crate::receipt::Receipt;
 use crate::server::Server;
 
-/// The queue group that all pullers are in.
+/// The queue group of all pullers.
 const GROUP: &str = "tickpath";
 
-/// The shortest silence; the server's clock and ours are not finer than this.
+/// The shortest silence: the clocks of server and host are no finer.
 const LEAST_SILENCE: Duration = Duration::from_millis(100);
 
-/// How long a call waits for what it has asked for; the server needs less unless it stands still.
+/// Max time that a call waits for the messages that it requested; a server that is not stalled needs less.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How long it waits for the answers to what it acknowledges: a little longer than its thread, which counts them.
+/// Max time that a call waits for the answers to its acknowledgements: a little longer than its thread, which counts
+/// them.
 const SETTLING: Duration = Duration::from_secs(6);
 
-/// How long a puller tries to give back what it does not hand over.
+/// Max time that a puller tries to give back what it does not hand over.
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// A member of a queue group of core NATS.
@@ -64,7 +65,7 @@ impl Puller for CorePuller {
     fn pull(&mut self, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<usize, ReceiveError> {
         let Self { arrivals, backlog, foreign, .. } = self;
         arrivals.take(limit, false, |arrival| {
-            // A group is told of no gaps, but of what is gone.
+            // The feed of a group sends no gaps; it reports losses as news.
             let Arrival::Message { message, .. } = arrival else { return (0, None) };
             backlog.release(&message);
             let Some(message) = wire::pulled(&message.payload, *foreign) else { return (0, None) };
@@ -95,45 +96,45 @@ impl Puller for CorePuller {
 
 /// A puller of a queue that JetStream keeps.
 ///
-/// What it asks for it hands over in the same call, as far as it is known to be there. Only where nothing is known to
-/// be there a request for one message lies at the server, so that the next one comes at once.
+/// A call hands over what it requests, as far as messages are known to wait at the server. Only when none are known
+/// does a request for one message lie at the server, so that the next message comes at once.
 pub(crate) struct StreamPuller {
-    /// First, so that it ends first: it gives back what has come, and hears what is said until then.
+    /// The first field, so that it is dropped first: its thread gives back unread messages and takes orders until then.
     background: Background,
     server: Arc<Server>,
     clock: HostClock,
     arrivals: Arrivals<Held>,
-    /// One message if the standing request is out.
+    /// The demand of the standing request: one message while the request lies at the server.
     demand: Demand,
     orders: UnboundedSender<Order>,
-    /// A request for what is there that has not ended yet.
+    /// The end of a fetch that is still in flight.
     fetching: Option<Receiver<()>>,
-    /// Messages that are known to be there, and not asked for.
+    /// The number of messages that are known to wait at the server and are not requested.
     pending: usize,
     config: QueueConfig,
     wait: Wait,
-    /// After so long without a word a message comes again.
+    /// The time without an acknowledgement after which a message is redelivered.
     silence: Duration,
-    /// About to be handed over; kept, so that pulling allocates nothing.
+    /// The messages about to be handed over; kept, so that pulling allocates nothing.
     taken: Vec<Held>,
-    /// What was handed over, all of one era; none for what was given back.
+    /// The messages that were handed over, all of one era; none for those that were given back.
     unacknowledged: Vec<Option<Unacknowledged>>,
-    /// The tag of the first of them; the others follow. No tag comes twice.
+    /// The tag of the first of `unacknowledged`; the others follow. No tag is used twice.
     first_tag: u64,
-    /// That era.
+    /// The era of `unacknowledged`.
     era: u64,
 }
 
 /// A message that was handed over and is not acknowledged.
 struct Unacknowledged {
-    /// Where it goes what is said of it.
+    /// The subject of its acknowledgement.
     reply: Subject,
-    /// It came after this, in ticks.
+    /// A time before its arrival, in ticks.
     ticks: u64,
 }
 
 impl StreamPuller {
-    /// Makes the queue if it is not there, and pulls nothing yet. `pulling` must be of this `config`.
+    /// Makes the queue if it does not exist, without pulling from it yet. `pulling` must belong to this `config`.
     pub fn open(
         server: Arc<Server>,
         pulling: Pulling,
@@ -164,14 +165,14 @@ impl StreamPuller {
         })
     }
 
-    /// Leaves a request for the next message at the server, if nothing is known to be there and none lies there.
+    /// Leaves a request for the next message at the server, if no message is known to wait and no request lies there.
     fn ask(&self) {
         if self.pending == 0 && self.demand.wanted() == 0 && self.arrivals.unread() == 0 {
             self.demand.raise(1);
         }
     }
 
-    /// Fetches what is known to be there, as far as it is wanted, and waits until it has come.
+    /// Fetches messages that are known to wait, up to the limit, and waits until they have come.
     fn fetch(&mut self, limit: usize) -> Result<(), ReceiveError> {
         let messages = self.pending.min(limit - self.taken.len()).min(WINDOW);
         if messages == 0 {
@@ -186,13 +187,14 @@ impl StreamPuller {
         let ended = self.fetching.as_ref().map(|fetched| fetched.recv_timeout(PATIENCE));
         if ended != Some(Err(RecvTimeoutError::Timeout)) {
             self.fetching = None;
-            // The last message that came says what is still there.
+            // The last message that came reports how many still wait.
             self.pending = 0;
         }
         self.take(limit)
     }
 
-    /// Takes what has come and is surely still ours. What lay here for too long is given back.
+    /// Takes messages that have come and surely still belong to this puller. Those that lay unread for too long are
+    /// given back.
     fn take(&mut self, limit: usize) -> Result<(), ReceiveError> {
         let (clock, now) = (self.clock, self.clock.ticks());
         let half_ns = self.silence.as_nanos() as i64 / 2;
@@ -207,25 +209,26 @@ impl StreamPuller {
                 taken.push(held);
                 return (1, None);
             }
-            // Later than this somebody else may have it, and it is not ours to give.
+            // Past this age another puller may have the message, so it cannot be given back.
             if lay_ns < half_ns + half_ns / 2 {
                 stale.extend(held.message.reply);
             }
             (0, None)
         });
         if !stale.is_empty() {
-            // What cannot be given back now comes back by itself, later.
+            // A message that cannot be given back now is redelivered later.
             let _ = self.settle(stale, AckKind::Nak(None), false, FAREWELL);
         }
         if let Err(ReceiveError::Gone(_)) = took {
-            // They are gone with their queue; the same subjects are those of other messages now.
+            // The messages are gone with their queue; their reply subjects now belong to other messages.
             self.let_go();
             self.pending = 0;
         }
         took.map(|_count| ())
     }
 
-    /// At most once: the server forgets what is about to be handed over, and says so. Else nothing is handed over.
+    /// Acknowledges the messages about to be handed over, for delivery at most once. Fails unless the server has
+    /// confirmed all of them, and nothing is handed over then.
     fn forget_taken(&mut self) -> Result<(), ReceiveError> {
         let replies = self.taken.iter().filter_map(|held| held.message.reply.clone()).collect();
         let patience = (self.silence / 2).min(TIMEOUT);
@@ -252,24 +255,24 @@ impl StreamPuller {
         )))
     }
 
-    /// What was handed over so far is not ours any more.
+    /// Forgets the messages that were handed over so far: they do not belong to this puller any more.
     fn let_go(&mut self) {
         self.first_tag += self.unacknowledged.len() as u64;
         self.unacknowledged.clear();
     }
 
-    /// How long ago that was.
+    /// Returns the time since `ticks`.
     fn age(&self, ticks: u64) -> Duration {
         age(&self.clock, ticks)
     }
 
-    /// For how long a message is still ours to give back that came then.
+    /// Returns how long a message that came at `ticks` can still be given back.
     fn left(&self, ticks: u64) -> Duration {
         ours(self.silence).saturating_sub(self.age(ticks))
     }
 
-    /// Has this said until the server has answered, on another connection if need be: it knows a message by its place
-    /// in the queue.
+    /// Settles messages with the server's confirmation, on a second connection if the first is lost: the server knows a
+    /// message by its place in the queue.
     fn settle_surely(&self, replies: Vec<Subject>, kind: AckKind, patience: Duration) -> Settled {
         let begun = self.clock.ticks();
         let first = self.settle(replies.clone(), kind, true, patience);
@@ -280,7 +283,7 @@ impl StreamPuller {
         Settled { has_gone_out: first.has_gone_out || second.has_gone_out, ..second }
     }
 
-    /// Has this said by the thread, and waits until it has been.
+    /// Has the thread settle messages, and waits for the outcome.
     fn settle(&self, replies: Vec<Subject>, kind: AckKind, is_confirmed: bool, patience: Duration) -> Settled {
         let (done, settled) = sync_channel(1);
         let is_decided = Arc::new(AtomicBool::new(false));
@@ -290,7 +293,7 @@ impl StreamPuller {
             return Settled { confirmed: 0, has_gone_out: false, error: Some(ServerError::Closed) };
         }
         settled.recv_timeout(patience).unwrap_or_else(|e| {
-            // What is not said by now is not said later.
+            // A settlement that the thread has not begun by now is dropped.
             let has_gone_out = is_decided.swap(true, Ordering::Relaxed);
             let error = match e {
                 RecvTimeoutError::Timeout => ServerError::Timeout,
@@ -396,7 +399,7 @@ impl Puller for StreamPuller {
 
     fn wait(&mut self, timeout_ns: u64) {
         match self.wait {
-            // What is known to be there is waited for by `pull`.
+            // `pull` waits for the messages that are known to wait at the server.
             Wait::Block | Wait::Adaptive if self.pending > 0 => {}
             Wait::Block | Wait::Adaptive => {
                 self.ask();
@@ -416,20 +419,20 @@ impl Puller for StreamPuller {
 }
 
 impl Drop for StreamPuller {
-    /// What was handed over and not acknowledged comes again at once, to somebody else. What somebody else may have by
-    /// now is left alone.
+    /// Gives back the messages that were handed over and not acknowledged, so that another puller gets them at once.
+    /// Leaves alone those that another puller may have by now.
     fn drop(&mut self) {
         let held = std::mem::take(&mut self.unacknowledged).into_iter().flatten();
         let ours = held.filter(|held| !self.left(held.ticks).is_zero());
         let replies: Vec<Subject> = ours.map(|held| held.reply).collect();
         if !replies.is_empty() {
-            // What cannot be said now shows in silence.
+            // Messages that cannot be given back now are redelivered after the silence.
             let _ = self.settle(replies, AckKind::Nak(None), false, FAREWELL);
         }
     }
 }
 
-/// How long a puller of this queue may be silent.
+/// Returns how long a puller of this queue may be silent.
 pub(crate) fn silence(config: &QueueConfig) -> Duration {
     Duration::from_nanos(config.silence_ns).max(LEAST_SILENCE)
 }

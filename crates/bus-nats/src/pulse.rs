@@ -1,44 +1,44 @@
-//! Since when what comes now can have lain unread: a process that stood still reads late what came early.
+//! A lower bound for the arrival time of messages: a process that was paused reads late what came early.
 
 use std::time::Duration;
 
 use tickpath_clock::Clock;
 
-/// Beats within the silence that a puller may keep.
+/// The number of beats within a puller's silence.
 const BEATS: u32 = 16;
 
-/// The beats of a thread that looks at least so often what has come.
+/// The beats of a thread that looks for messages at least this often.
 ///
-/// What came before the beat before the last one was read by the last one. So what is read now came after it, also if
-/// the process stood still since.
+/// Messages that came before the last beat but one were read by the last beat. So a message that is read now came after
+/// the last beat but one, also if the process was paused since.
 pub(crate) struct Pulse<C> {
     clock: C,
     interval: Duration,
-    /// The beat before the last one, in ticks.
+    /// The time of the last beat but one, in ticks.
     before: u64,
-    /// The last one, in ticks.
+    /// The time of the last beat, in ticks.
     last: u64,
 }
 
 impl<C: Clock> Pulse<C> {
-    /// Of a thread that beats often enough for this silence, from now on.
+    /// Starts the beats of a thread, often enough for this silence.
     pub fn new(clock: C, silence: Duration) -> Self {
         let now = clock.ticks();
         Self { clock, interval: silence / BEATS, before: now, last: now }
     }
 
-    /// The time between two beats.
+    /// Returns the time between two beats.
     pub fn interval(&self) -> Duration {
         self.interval
     }
 
-    /// Begins anew: nothing that came before is read any more.
+    /// Restarts the beats: messages that came before are never read.
     pub fn restart(&mut self) {
         let now = self.clock.ticks();
         (self.before, self.last) = (now, now);
     }
 
-    /// The thread is awake: a beat, if it is time for one.
+    /// Records a beat, if it is time for one.
     pub fn beat(&mut self) {
         let now = self.clock.ticks();
         if self.clock.ns_between(self.last, now) >= self.interval.as_nanos() as i64 {
@@ -46,24 +46,25 @@ impl<C: Clock> Pulse<C> {
         }
     }
 
-    /// How long ago that was.
+    /// Returns the time since `ticks`.
     pub fn age(&self, ticks: u64) -> Duration {
         age(&self.clock, ticks)
     }
 
-    /// Since when what is read now can have lain here, in ticks.
+    /// Returns the earliest possible arrival time of messages that are read now, in ticks.
     pub fn since(&self) -> u64 {
         self.before
     }
 }
 
-/// How long ago that was by this clock.
+/// Returns the time since `ticks` by this clock.
 pub(crate) fn age(clock: &impl Clock, ticks: u64) -> Duration {
     let ns = clock.ns_between(ticks, clock.ticks());
     Duration::from_nanos(u64::try_from(ns).unwrap_or(0))
 }
 
-/// For how long a message is surely ours to give back, with some room; later it may be in other hands.
+/// Returns how long a message surely belongs to a puller that may give it back, with a margin; later another puller may
+/// have it.
 pub(crate) fn ours(silence: Duration) -> Duration {
     silence * 3 / 4
 }
@@ -78,7 +79,7 @@ mod tests {
     fn what_is_read_after_a_process_stood_still_is_as_old_as_that() {
         let clock = SimulatedClock::at(0);
         let mut pulse = Pulse::new(clock.clone(), Duration::from_nanos(1600));
-        // Awake all the time: never more than two beats old.
+        // Never paused: `since` is never more than two beats old.
         for _ in 0..100 {
             clock.advance(30);
             pulse.beat();
@@ -86,7 +87,7 @@ mod tests {
         }
         let halted = clock.ticks();
         clock.advance(5000);
-        // Whatever wakes it, before or after it has read what came meanwhile.
+        // Two beats, one before and one after reading what came meanwhile.
         pulse.beat();
         pulse.beat();
         assert!(pulse.since() <= halted);

@@ -1,4 +1,4 @@
-//! A queue that JetStream keeps, pulled by a consumer that all pullers share.
+//! The thread's side of a queue in JetStream: one consumer, which all pullers share.
 
 use std::convert::Infallible;
 use std::pin::pin;
@@ -31,78 +31,79 @@ use crate::pulse::{Pulse, ours};
 use crate::receipt::Receipt;
 use crate::stream::{self, QUEUE_CONSUMER};
 
-/// After so long a message comes again that could not be moved to the dead letters.
+/// The delay until a message is redelivered that could not be moved to the dead-letter queue.
 const BURY_AGAIN: Duration = Duration::from_secs(1);
 
-/// A message that the server has handed to this puller, and to nobody else for a while.
+/// A message that the server has delivered to this puller, and to no other puller for a while.
 pub(crate) struct Held {
     /// The message, whose reply subject takes the acknowledgement.
     pub message: Message,
-    /// What the server says about it.
+    /// The server's metadata of the message.
     pub receipt: Receipt,
-    /// It came after this, in ticks of the host's clock.
+    /// A time before its arrival, in ticks of the host's clock.
     pub ticks: u64,
-    /// Of how many queues of this name it is one, as far as this puller has seen them come and go.
+    /// The era of its queue, which grows each time this puller sees the queue lost or restored.
     pub era: u64,
 }
 
-/// What the caller has the thread do.
+/// A request of the caller to the thread.
 pub(crate) enum Order {
-    /// Say something about messages.
+    /// Settle messages.
     Settle(Settlement),
-    /// Ask for messages that are there.
+    /// Fetch messages that wait at the server.
     Fetch(Fetching),
 }
 
-/// Messages that are to be fetched now.
+/// A request for messages that wait at the server.
 pub(crate) struct Fetching {
-    /// So many at most.
+    /// Max messages.
     pub messages: usize,
-    /// Who waits for the end of it; messages are in the mailbox then. It is dropped if the connection is lost.
+    /// The channel that signals the end, when the messages are in the mailbox. It is dropped if the connection is lost.
     pub done: SyncSender<()>,
 }
 
-/// What is to be said about messages that were held.
+/// An acknowledgement, or a negative one, of messages that were held.
 pub(crate) struct Settlement {
-    /// Their reply subjects.
+    /// The reply subjects of the messages.
     pub replies: Vec<Subject>,
-    /// Their era: in another one the same subjects are those of other messages.
+    /// The era of the messages: in another era the same subjects belong to other messages.
     pub era: u64,
-    /// Done with, or not.
+    /// The kind: done, or not.
     pub kind: AckKind,
-    /// Whether the server's answers are waited for; else it is enough that the words are on their way.
+    /// True if the server's answers are waited for; else it is enough that the acknowledgements are sent.
     pub is_confirmed: bool,
-    /// Set by who is first: the thread, which says it then, or who has waited for too long, for whom it is not said.
+    /// Set by the first side that decides: the thread, which then sends the settlement, or the caller after its
+    /// timeout, which cancels it.
     pub is_decided: Arc<AtomicBool>,
-    /// Who waits for this.
+    /// The channel to the waiting caller.
     pub done: SyncSender<Settled>,
 }
 
-/// What has come of it.
+/// The outcome of a settlement.
 pub(crate) struct Settled {
-    /// Of so many the server has said that it knows.
+    /// The number of messages that the server has confirmed.
     pub confirmed: usize,
-    /// It was on its way, and may have arrived of the others, too.
+    /// True if the settlement was sent, so that it may have arrived for the unconfirmed messages, too.
     pub has_gone_out: bool,
-    /// Why it is not said, or not of all.
+    /// The reason why it was not sent, or not confirmed for all.
     pub error: Option<ServerError>,
 }
 
-/// How a queue is pulled.
+/// The configuration of a queue's feed.
 pub(crate) struct Pulling {
     /// The queue's name.
     pub queue: String,
-    /// How it is kept.
+    /// The configuration of its stream.
     pub stream: Config,
-    /// What is not acknowledged for this long comes again, to whomever.
+    /// The time without an acknowledgement after which any puller may get a message again.
     pub silence: Duration,
-    /// Of which kind are messages that others push; they are skipped if none.
+    /// The kind of messages from other programs; they are skipped if none.
     pub foreign: Option<u8>,
-    /// Where messages go that were delivered too often, if there is a limit.
+    /// The queue for messages that were delivered too often, if there is a limit.
     pub dead_letters: Option<DeadLetters>,
 }
 
-/// A queue's stream and what is pulled from it.
+/// A queue's stream and its consumer.
 pub(crate) struct QueueFeed {
     pulling: Pulling,
     pulse: Pulse<HostClock>,
@@ -111,21 +112,21 @@ pub(crate) struct QueueFeed {
     orders: UnboundedReceiver<Order>,
     inbox: Option<Inbox>,
     confirmations: Option<Confirmations>,
-    /// When the stream was made: one that was lost and made anew holds nothing of what was pushed before.
+    /// The creation time of the stream: a stream that was lost and made anew holds nothing that was pushed before.
     made: Option<DateTime>,
-    /// So many messages that stream was seen to have had: one that has come back with fewer gives their places to
-    /// others.
+    /// The number of messages that the stream was seen to have had. A stream that has come back with fewer gives their
+    /// places to other messages.
     seen: u64,
-    /// Of the messages that came from it the one with the highest place.
+    /// The received message with the highest place in the stream.
     newest: Option<Receipt>,
-    /// How often that has happened.
+    /// The number of times that the stream was lost or came back older.
     era: u64,
-    /// It was told that a message could not be moved to the dead letters, and none was moved since.
+    /// True after a failure to move a message to the dead-letter queue was reported, until a message is moved.
     is_bury_told: bool,
 }
 
 impl QueueFeed {
-    /// Not attached yet.
+    /// Makes a feed that is not attached yet.
     pub fn new(
         pulling: Pulling,
         clock: HostClock,
@@ -149,8 +150,8 @@ impl QueueFeed {
         }
     }
 
-    /// Tells if this is another stream than before, or has come back with less than it had: it has not grown as far
-    /// since, or others have the places now of what came from it.
+    /// Reports a loss if the stream is not the one of the last connection, or has come back with less: with fewer
+    /// messages than were seen, or with other messages at the places of those that were received.
     fn compare(&mut self, created: DateTime, last: u64, is_replaced: bool) {
         let before = self.made.replace(created);
         let seen = std::mem::replace(&mut self.seen, last);
@@ -170,18 +171,19 @@ impl QueueFeed {
         self.mailbox.tell_loss(Err(News::Gone(sentence)));
     }
 
-    /// Whether another message has the place by now of the newest one that came.
+    /// Reports whether another message has the place of the newest message that was received.
     async fn is_replaced(&self, stream: &Stream) -> Result<bool, ServerError> {
         let Some(newest) = self.newest else { return Ok(false) };
         match stream.get_raw_message(newest.sequence + 1).await {
             Ok(found) => Ok(found.time.unix_timestamp_nanos() != i128::from(newest.time_ns)),
-            // It is done with.
+            // The message is acknowledged and removed.
             Err(e) if e.kind() == RawMessageErrorKind::NoMessageFound => Ok(false),
             Err(e) => Err(e.into()),
         }
     }
 
-    /// Leaves a message where the caller finds it, and tells so; but for what is none of a queue, or came too often.
+    /// Puts a message into the mailbox and returns true; a foreign message is dropped, and one that was delivered too
+    /// often is moved to the dead letters.
     async fn hand_on(&mut self, connected: &Connected, message: Message) -> Result<bool, ServerError> {
         let receipt = message.reply.as_deref().and_then(Receipt::parse);
         let receipt = receipt.ok_or_else(|| ServerError::NotNats("a message without a receipt".to_owned()))?;
@@ -198,14 +200,14 @@ impl QueueFeed {
             return Ok(true);
         }
         if let Some(reply) = message.reply {
-            // None of ours: skipped for ever, or it would come again and again.
+            // A foreign message is terminated for good; else it would be redelivered again and again.
             connected.client.publish(reply, AckKind::Term.into()).await?;
         }
         Ok(false)
     }
 
-    /// Moves a message to the dead letters: it is there before it is gone here. One that cannot be moved comes again
-    /// later, and keeps no others waiting.
+    /// Moves a message to the dead-letter queue, where it is stored before it is removed here. A message that cannot be
+    /// moved is redelivered later, and delays no other message.
     async fn bury(&mut self, connected: &Connected, message: &Message, receipt: &Receipt) -> Result<(), ServerError> {
         let Self { pulling, confirmations, .. } = self;
         let (Some(dead_letters), Some(confirmations)) = (&pulling.dead_letters, confirmations) else { return Ok(()) };
@@ -233,7 +235,7 @@ impl QueueFeed {
         Ok(())
     }
 
-    /// Whether a message of that era is surely held by this puller alone, if it came after that.
+    /// Returns true if a message of that era, which came after `ticks`, is surely held by this puller alone.
     fn is_ours(&self, era: u64, ticks: u64) -> bool {
         era == self.era && self.pulse.age(ticks) < ours(self.pulling.silence)
     }
@@ -243,7 +245,7 @@ impl QueueFeed {
             Order::Settle(settlement) => self.settle(connected, settlement).await,
             Order::Fetch(Fetching { messages, done }) => {
                 connected.bounded(self.fetch(connected, messages)).await?;
-                // Who waited may have given up.
+                // The caller may have given up waiting.
                 let _ = done.try_send(());
                 Ok(())
             }
@@ -262,7 +264,7 @@ impl QueueFeed {
         Ok(())
     }
 
-    /// Leaves all that is fetched where the caller finds it.
+    /// Hands on all messages of a fetch.
     async fn leave(&mut self, connected: &Connected, fetch: &mut Fetch) -> Result<(), ServerError> {
         loop {
             let inbox = self.inbox.as_mut().ok_or(ServerError::Closed)?;
@@ -271,15 +273,15 @@ impl QueueFeed {
         }
     }
 
-    /// Fails where the connection is lost: who says it once more says it on the next one.
+    /// Sends a settlement, and fails if the connection is lost: the caller then sends it again on the next connection.
     async fn settle(&mut self, connected: &Connected, settlement: Settlement) -> Result<(), ServerError> {
         let Settlement { replies, era, kind, is_confirmed, is_decided, done } = settlement;
-        // Relaxed: nothing else is read by who sees it.
+        // Relaxed: the flag orders no other memory.
         if is_decided.swap(true, Ordering::Relaxed) {
             return Ok(());
         }
-        // Those of another era are gone with their queue: nothing is to be said of those that have their places now,
-        // and who waits is told so.
+        // Messages of another era are gone with their queue. Their subjects now belong to other messages, so nothing is
+        // sent, and the caller gets an error.
         let is_of_now = era == self.era;
         let (mut confirmed, mut has_gone_out) = (0, false);
         let (confirmations, counted, gone_out) = (&mut self.confirmations, &mut confirmed, &mut has_gone_out);
@@ -296,7 +298,7 @@ impl QueueFeed {
         });
         let error = settled.await.err();
         let is_lost = is_of_now && error.as_ref().is_some_and(ServerError::is_loss);
-        // Who waited may have given up.
+        // The caller may have given up waiting.
         let _ = done.try_send(Settled { confirmed, has_gone_out, error });
         if is_lost { Err(ServerError::Closed) } else { Ok(()) }
     }
@@ -345,8 +347,8 @@ impl Feed for QueueFeed {
         }
     }
 
-    /// What came and was not handed over comes again at once, to somebody else. What somebody else may have by now is
-    /// left alone.
+    /// Gives back the messages that came and were not handed over, so that another puller gets them at once. Leaves
+    /// alone those that another puller may have by now.
     async fn detach(&mut self, connected: &Connected) -> Result<(), ServerError> {
         let mut unread: Vec<Message> = Vec::new();
         while let Some(held) = self.mailbox.take() {
@@ -366,7 +368,7 @@ impl Feed for QueueFeed {
     }
 }
 
-/// Returns when the words are on their way.
+/// Returns when the acknowledgements are sent.
 async fn say(connected: &Connected, replies: &[Subject], kind: AckKind) -> Result<(), ServerError> {
     for reply in replies {
         connected.client.publish(reply.clone(), kind.into()).await?;
@@ -374,7 +376,7 @@ async fn say(connected: &Connected, replies: &[Subject], kind: AckKind) -> Resul
     connected.client.flush().await.map_err(ServerError::closed)
 }
 
-/// One consumer for all pullers of a queue. It stays when they go.
+/// Configures the one consumer that all pullers of a queue share; the consumer stays when they disconnect.
 fn shared_by_pullers(silence: Duration) -> pull::Config {
     pull::Config {
         durable_name: Some(QUEUE_CONSUMER.to_owned()),

@@ -1,25 +1,25 @@
-//! What JetStream says about a message, in the subject that an acknowledgement goes to.
+//! JetStream's metadata of a message, which it sends in the subject for the acknowledgement.
 //!
 //! ```text
 //!   $JS.ACK.<stream>.<consumer>.<delivered>.<stream sequence>.<consumer sequence>.<time>.<pending>
-//!   $JS.ACK.<domain>.<account>.<stream>.<consumer>.<delivered>.<stream sequence>.…              of newer servers
+//!   $JS.ACK.<domain>.<account>.<stream>.<consumer>.<delivered>.<stream sequence>.…              by newer servers
 //! ```
 
-/// What is said.
+/// The metadata of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Receipt {
     /// The message's place in its stream, from 0; the server counts from 1.
     pub sequence: u64,
-    /// How often it was delivered, to whomever, this time included.
+    /// The number of its deliveries to any puller, this one included.
     pub deliveries: u32,
-    /// When it came to its stream, in nanoseconds since 1970.
+    /// The time at which it came to its stream, in nanoseconds since 1970.
     pub time_ns: u64,
-    /// How many messages there were then that nobody had got yet; what was given back does not count.
+    /// The number of messages that were not delivered yet at that moment; those that were given back do not count.
     pub pending: u64,
 }
 
 impl Receipt {
-    /// Reads it; none if this is no such subject.
+    /// Parses a reply subject; returns none for any other subject.
     pub fn parse(reply: &str) -> Option<Self> {
         let rest = reply.strip_prefix("$JS.ACK.")?;
         let before = match rest.split('.').count() {

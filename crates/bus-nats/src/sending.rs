@@ -1,4 +1,4 @@
-//! Messages on their way to the server, and what becomes of each.
+//! Messages in flight, and the fate of each.
 
 use async_nats::Subject;
 use async_nats::jetstream::message::PublishMessage;
@@ -10,51 +10,51 @@ use crate::error::{ServerError, is_not_stored};
 /// A message as it is sent.
 #[derive(Clone)]
 pub(crate) struct Outgoing {
-    /// Whose it is, and his which.
+    /// The message's publisher id and sequence number.
     pub origin: Origin,
-    /// How often messages of its sender were refused before it.
+    /// The sender's count of refusals so far.
     pub refusals: u16,
-    /// With its header.
+    /// The message with its header.
     pub bytes: Vec<u8>,
 }
 
-/// What has become of the messages of one call so far.
+/// The progress of one call.
 pub(crate) struct Sending {
-    /// Of each.
+    /// The fate of each message.
     pub fates: Vec<Fate>,
-    /// So many, from the first on, have been on their way, each whole.
+    /// The number of messages, from the first on, that were handed over to the client library, each whole.
     pub handed_over: usize,
-    /// What was said to the first one that was refused.
+    /// The answer to the first message that was refused.
     refusal: Option<ServerError>,
 }
 
 impl Sending {
-    /// So many, of which none is sent yet.
+    /// Begins a call with this many messages, none of them sent.
     pub fn of(count: usize) -> Self {
         Self { fates: vec![Fate::NotPublished; count], handed_over: 0, refusal: None }
     }
 
-    /// Those that are to be sent, or once more.
+    /// Returns the messages that are to be sent, or sent again.
     pub fn not_published(&self) -> Vec<usize> {
         (0..self.fates.len()).filter(|&at| self.fates[at] != Fate::Published).collect()
     }
 
-    /// Those of which nobody knows.
+    /// Returns the messages in doubt.
     pub fn unknown(&self) -> impl Iterator<Item = usize> {
         Fate::unknown(&self.fates)
     }
 
-    /// What became of the first one that is not published.
+    /// Returns the fate of the first message that is not published.
     pub fn first_fate(&self) -> Fate {
         self.fates.iter().copied().find(|&fate| fate != Fate::Published).unwrap_or(Fate::Published)
     }
 
-    /// How many from the first on have had their numbers: all up to the last one that is published, or may be.
+    /// Returns the number of sequence numbers that are used: up to the last message that is published or in doubt.
     pub fn used(&self) -> usize {
         Fate::used(&self.fates)
     }
 
-    /// These have been sent before and may be there, whatever was said to the last attempt.
+    /// Marks messages of an earlier attempt as in doubt, whatever the last attempt was answered.
     pub fn doubt(&mut self, sent: impl IntoIterator<Item = usize>) {
         for at in sent {
             if self.fates[at] == Fate::NotPublished {
@@ -63,7 +63,7 @@ impl Sending {
         }
     }
 
-    /// Why the first one that is not published is not, where all ended with this error.
+    /// Returns why the first message that is not published is not, where the call ended with the error `end`.
     pub fn first_error(&mut self, end: ServerError) -> ServerError {
         if end.is_refused_publish() {
             for fate in self.fates.iter_mut().filter(|fate| **fate == Fate::Unknown) {
@@ -86,7 +86,7 @@ impl Sending {
     }
 }
 
-/// Returns when all is written to the socket. More is not confirmed.
+/// Publishes over core NATS: returns when all messages are written to the socket, which is all that is confirmed.
 pub(crate) async fn write(
     connected: &Connected,
     subject: &Subject,
@@ -105,7 +105,7 @@ pub(crate) async fn write(
     Ok(())
 }
 
-/// Sends all, then waits for all the confirmations, in the same order.
+/// Publishes over JetStream: sends all messages, then waits for their confirmations in the same order.
 pub(crate) async fn store(
     connected: &Connected,
     subject: &Subject,
@@ -139,8 +139,8 @@ pub(crate) async fn store(
     }
 }
 
-/// By what JetStream knows a message again. It may keep an id in mind whose message it has refused, and would take the
-/// next one of that number for it: so that has another id.
+/// Returns the id by which JetStream detects a duplicate. JetStream may remember the id of a message that it refused,
+/// so the next message with that number has another id.
 fn id(origin: Origin, refusals: u16) -> String {
     format!("{:016x}{:016x}", origin.publisher, origin.number ^ u64::from(refusals) << 48)
 }

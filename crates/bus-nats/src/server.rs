@@ -1,4 +1,4 @@
-//! Which servers a URL names, how to log in to them, and how they are to keep topics and queues.
+//! The servers that a URL names, the login, and how topics and queues are stored there.
 
 use std::fmt;
 use std::fs;
@@ -17,38 +17,38 @@ use tickpath_tls::{ALL_VERSIONS, client_config};
 
 use crate::error::{Asked, ServerError};
 
-/// The port if the URL has none.
+/// The default port.
 pub(crate) const PORT: u16 = 4222;
 
-/// What a URL of this transport looks like.
+/// The form of a URL of this transport, for errors.
 const FORM: &str = "use nats://[USER:PASSWORD@]HOST:PORT[,HOST:PORT…][?jetstream[&durable][&replicas=N]][&tls][&silence=SECONDS] or \
                     nats://TOKEN@HOST:PORT, or log in by a file: ?creds=FILE or ?nkey=FILE";
 
-/// The most copies that JetStream keeps.
+/// Max copies that JetStream keeps of a stream.
 const MOST_REPLICAS: usize = 5;
 
-/// Servers, of which the first that answers is used, and how to log in there.
+/// The servers of a URL, of which the first that answers is used, and the login.
 pub(crate) struct Server {
     name: String,
     hosts: String,
     addresses: Vec<Address>,
     login: Option<Login>,
     tls: Option<TlsFiles>,
-    /// None with core NATS, which keeps nothing.
+    /// The storage of topics and queues; none with core NATS, which keeps nothing.
     keeping: Option<Keeping>,
     silence: Duration,
     clock: HostClock,
-    /// The address that is tried first, by its number; beyond the last one they begin again.
+    /// The index of the address that is tried first, modulo the number of addresses.
     first: AtomicUsize,
     names: Names,
 }
 
-/// How JetStream keeps what is made here.
+/// The storage of the streams that this process makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Keeping {
-    /// In files, and not in the server's memory.
+    /// True for files, false for the server's memory.
     pub is_durable: bool,
-    /// On so many servers.
+    /// The number of servers that hold a copy.
     pub replicas: usize,
 }
 
@@ -58,14 +58,14 @@ enum Login {
         name: String,
         password: String,
     },
-    /// A file with a token that is signed, and the seed of a key.
+    /// A file with a signed token and the seed of a key.
     Creds(PathBuf),
     /// A file with the seed of a key.
     Nkey(PathBuf),
 }
 
 impl Server {
-    /// Reads a URL. Neither the password nor the token is in errors.
+    /// Reads a URL. Errors hold neither the password nor the token.
     pub fn parse(url: &str) -> Result<Self, ConnectError> {
         let [tls, ca, cert, key] = TLS_OPTIONS;
         let options = ["jetstream", "durable", "replicas", "creds", "nkey", SILENCE_OPTION, tls, ca, cert, key];
@@ -101,27 +101,27 @@ impl Server {
         })
     }
 
-    /// Names of topics there.
+    /// Returns the names of topics on the server.
     pub fn names(&self) -> &Names {
         &self.names
     }
 
-    /// How long one may say nothing to who listens.
+    /// Returns how long the server may send nothing to a subscriber or puller before its connection counts as lost.
     pub fn silence(&self) -> Duration {
         self.silence
     }
 
-    /// What waiting for them goes by.
+    /// Returns the clock that measures the waiting for a server.
     pub fn clock(&self) -> HostClock {
         self.clock
     }
 
-    /// Their name for people: a URL without a password.
+    /// Returns the URL of the servers without a password, for sentences.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// A URL of each, as the client library wants it, in the order in which they are to be tried.
+    /// Returns one URL per server, as the client library expects it, in the order in which the servers are to be tried.
     pub fn urls(&self) -> Vec<String> {
         let mut addresses = self.addresses.clone();
         let first = self.first() % addresses.len();
@@ -129,23 +129,24 @@ impl Server {
         addresses.iter().map(|address| format!("nats://{}", address.with_port_or(PORT))).collect()
     }
 
-    /// How many they are.
+    /// Returns the number of servers.
     pub fn count(&self) -> usize {
         self.addresses.len()
     }
 
-    /// Which one is tried first now, for [`Self::pass_over`].
+    /// Returns the index of the server that is tried first now, for [`Self::pass_over`].
     pub fn first(&self) -> usize {
         self.first.load(Ordering::Relaxed)
     }
 
-    /// The one that was tried first then is of no use: the next one is tried first from now on, unless somebody else
-    /// has said so.
+    /// Tries the next server first from now on, because the server at index `first` was of no use. Does nothing if
+    /// another caller has already passed over that server.
     pub fn pass_over(&self, first: usize) {
         let _ = self.first.compare_exchange(first, first.wrapping_add(1), Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Does this on a connection to one after the other, as long as the answer is that it has no JetStream now.
+    /// Runs `work`, which connects, for one server after the other, as long as it fails for want of JetStream or of a
+    /// leader.
     pub fn on_each<T>(&self, mut work: impl FnMut() -> Result<T, ServerError>) -> Result<T, ServerError> {
         for _ in 1..self.count() {
             let first = self.first();
@@ -162,22 +163,22 @@ impl Server {
         })
     }
 
-    /// Host and port of each.
+    /// Returns host and port of each server.
     pub fn addresses(&self) -> impl Iterator<Item = (&str, u16)> {
         self.addresses.iter().map(|address| (address.host.as_str(), address.port_or(PORT)))
     }
 
-    /// Topics and queues are kept in JetStream.
+    /// Returns true if topics and queues are kept in JetStream.
     pub fn is_jetstream(&self) -> bool {
         self.keeping.is_some()
     }
 
-    /// How topics and queues are kept; none with core NATS.
+    /// Returns how topics and queues are stored; none with core NATS.
     pub fn keeping(&self) -> Option<Keeping> {
         self.keeping
     }
 
-    /// What an error of connecting means depends on this.
+    /// Returns the options that decide what a connect error means.
     pub fn asked(&self) -> Asked<'_> {
         Asked {
             has_login: self.login.is_some(),
@@ -187,7 +188,7 @@ impl Server {
         }
     }
 
-    /// The client library's options, with the login and TLS. The files that the URL names are read now.
+    /// Returns the client library's options, with login and TLS. Reads the files that the URL names.
     pub fn options(&self) -> Result<ConnectOptions, ServerError> {
         let options = match &self.login {
             None => ConnectOptions::new(),
@@ -205,7 +206,7 @@ impl Server {
         Ok(options.require_tls(self.tls.is_some()).tls_client_config(config))
     }
 
-    /// An error for who wanted to connect.
+    /// Turns an error into that of a connect.
     pub fn error(&self, error: &ServerError) -> ConnectError {
         match error {
             ServerError::Future { .. } => ConnectError::Other(error.to_string().into()),
@@ -215,7 +216,7 @@ impl Server {
 }
 
 impl fmt::Debug for Server {
-    /// The name alone: the rest may hold a password.
+    /// Prints the name alone: the other fields may hold a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)
     }
@@ -240,7 +241,8 @@ fn read_login(url: &Url) -> Result<Option<Login>, String> {
     }
 }
 
-/// Names of plain subjects; a stream has a name of ours.
+/// Reads the names of topics as plain subjects; with JetStream they are refused, because its streams have our own
+/// names.
 fn read_names(url: &Url) -> Result<Names, String> {
     if url.has("jetstream") && !url.names.are_none() {
         return Err(
@@ -280,7 +282,7 @@ fn by_credentials(file: &Path) -> Result<ConnectOptions, ServerError> {
     })
 }
 
-/// The first word that can be a user's seed: tools write comments around it.
+/// Reads the first word that can be a user's seed; tools write comments around it.
 fn read_seed(file: &Path) -> Result<String, ServerError> {
     let text = read(file, "nkey")?;
     let seed = text.split_whitespace().find(|word| word.starts_with("SU") && word.len() > 40);
@@ -299,8 +301,8 @@ fn trusting(files: &TlsFiles) -> Result<ClientConfig, ServerError> {
     client_config(files.ca.as_deref(), identity, ALL_VERSIONS).map_err(ServerError::File)
 }
 
-/// The library speaks TLS by itself to a server that wants it. Where nobody has asked for that, no certificate is good
-/// enough: it ends in words, and not in a connection whose other end nobody has looked at.
+/// Trusts no certificate, because the library switches to TLS by itself if the server requires it. A URL without `tls`
+/// then fails with an error, instead of using a connection whose other end is not verified.
 fn trusting_nobody() -> ClientConfig {
     ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
@@ -351,7 +353,7 @@ mod tests {
         let server = Server::parse("nats://a:1,b:2,c:3?jetstream").unwrap();
         let then = server.first();
         assert_eq!(server.urls(), ["nats://a:1", "nats://b:2", "nats://c:3"]);
-        // Two say so of the same one.
+        // Two callers pass over the same server.
         (0..2).for_each(|_| server.pass_over(then));
         assert_eq!(server.urls(), ["nats://b:2", "nats://c:3", "nats://a:1"]);
         let mut tried = Vec::new();

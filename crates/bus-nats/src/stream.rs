@@ -1,4 +1,4 @@
-//! The JetStream streams that keep topics and queues: in the server's memory or in files, one subject each.
+//! The JetStream streams that store topics and queues: in the server's memory or in files, one subject each.
 
 use std::time::Duration;
 
@@ -13,34 +13,36 @@ use crate::error::ServerError;
 use crate::name;
 use crate::server::Keeping;
 
-/// The longest payload, in bytes, also where a server takes longer ones. Servers usually take 1 MiB with the header.
+/// Max payload, in bytes, also where a server takes more. Servers usually take 1 MiB with the header.
 pub const MAX_PAYLOAD_BYTES: usize = 16 << 20;
 
-/// The consumer that a queue's pullers share.
+/// The name of the consumer that a queue's pullers share.
 pub(crate) const QUEUE_CONSUMER: &str = "tickpath";
 
-/// Room for a message's subject and the server's notes about it, of at most 16 bytes.
+/// Bytes of a message's subject and of the server's metadata, which has at most 16 bytes.
 const NOTES_BYTES: usize = 256;
 
-/// A message of a queue that is sent again within this time is known by its `Nats-Msg-Id`, and not kept twice.
+/// A queue's duplicate window: a message sent again within this time is known by its `Nats-Msg-Id`, and not stored
+/// twice.
 const KNOWN_IN_QUEUE: Duration = Duration::from_secs(120);
 
-/// The same of a topic, whose subscribers know it again for ever: the server keeps some 100 bytes a message so long.
+/// A topic's duplicate window: short, because subscribers detect duplicates without a limit, and the server keeps some
+/// 100 bytes per message for this long.
 const KNOWN_IN_TOPIC: Duration = Duration::from_secs(10);
 
-/// The headers of a message for JetStream, in bytes: its first line, `Nats-Msg-Id` with 32 digits, and the empty line.
+/// The bytes of a message's JetStream headers: the first line, `Nats-Msg-Id` with 32 digits, and the empty line.
 const ID_BYTES: usize = 10 + 13 + 32 + 2 + 2;
 
-/// The shortest age at which messages go.
+/// The shortest age at which messages expire.
 const LEAST_AGE: Duration = Duration::from_millis(100);
 
-/// The smallest topic, in bytes.
+/// The smallest capacity of a topic, in bytes.
 const LEAST_BYTES: usize = 4096;
 
-/// The server's word for no limit.
+/// The server's value for no limit.
 const UNLIMITED: i64 = -1;
 
-/// How a topic is kept.
+/// Returns the configuration of a topic's stream.
 pub(crate) fn of_topic(topic: &str, config: &TopicConfig, keeping: Keeping) -> Config {
     let max_bytes = match config.policy {
         Policy::Keep => UNLIMITED,
@@ -50,17 +52,17 @@ pub(crate) fn of_topic(topic: &str, config: &TopicConfig, keeping: Keeping) -> C
     let kept = kept(name, subject, RetentionPolicy::Limits, keeping);
     let Some(age_ns) = config.max_age_ns else { return Config { max_bytes, ..kept } };
     let max_age = Duration::from_nanos(age_ns).max(LEAST_AGE);
-    // The server knows no message again for longer than it has it.
+    // The server refuses a duplicate window that is longer than the age of messages.
     Config { max_bytes, max_age, duplicate_window: kept.duplicate_window.min(max_age), ..kept }
 }
 
-/// How a queue is kept: what was acknowledged is gone.
+/// Returns the configuration of a queue's stream, from which acknowledged messages are removed.
 pub(crate) fn of_queue(queue: &str, keeping: Keeping) -> Config {
     kept(name::queue_stream(queue), name::queue_subject(queue), RetentionPolicy::WorkQueue, keeping)
 }
 
-/// Makes the stream if it is not there. One that is there is taken with its capacity, but not with another policy
-/// or age, nor if it is kept elsewhere, or on fewer servers.
+/// Makes the stream if it does not exist. An existing one is taken with its capacity, but not with another policy or
+/// age, nor in another storage, nor on fewer servers.
 pub(crate) async fn ensure(connected: &Connected, wanted: &Config) -> Result<Stream, ServerError> {
     let error = match connected.context.create_stream(wanted).await {
         Ok(stream) => return Ok(stream),
@@ -78,7 +80,7 @@ pub(crate) async fn ensure(connected: &Connected, wanted: &Config) -> Result<Str
     Ok(stream)
 }
 
-/// The stream of this name, if it is there.
+/// Returns the stream of this name, if it exists.
 pub(crate) async fn find(connected: &Connected, name: &str) -> Result<Option<Stream>, ServerError> {
     match connected.context.get_stream(name).await.map_err(ServerError::from) {
         Ok(stream) => Ok(Some(stream)),
@@ -87,7 +89,7 @@ pub(crate) async fn find(connected: &Connected, name: &str) -> Result<Option<Str
     }
 }
 
-/// Removes the stream of this name, if it is there.
+/// Removes the stream of this name, if it exists.
 pub(crate) async fn remove(connected: &Connected, name: &str) -> Result<(), ServerError> {
     match connected.context.delete_stream(name).await.map_err(ServerError::from) {
         Ok(_) | Err(ServerError::StreamGone) => Ok(()),
@@ -95,12 +97,12 @@ pub(crate) async fn remove(connected: &Connected, name: &str) -> Result<(), Serv
     }
 }
 
-/// Messages of a queue that no puller has asked for yet.
+/// Returns the number of a queue's messages that no puller has requested yet.
 pub(crate) async fn waiting(connected: &Connected, name: &str) -> Result<u64, ServerError> {
     let Some(stream) = find(connected, name).await? else { return Ok(0) };
     match stream.consumer_info(QUEUE_CONSUMER).await {
         Ok(consumer) => Ok(consumer.num_pending),
-        // Nobody has pulled yet.
+        // The consumer is made by the first puller.
         Err(e) if e.kind() == ConsumerInfoErrorKind::NotFound => Ok(stream.cached_info().state.messages),
         Err(e) => match ServerError::from(e) {
             ServerError::StreamGone => Ok(0),
@@ -109,8 +111,8 @@ pub(crate) async fn waiting(connected: &Connected, name: &str) -> Result<u64, Se
     }
 }
 
-/// The longest payload, in bytes: of what the server takes in a message, where JetStream's headers count, and of what a
-/// topic of so many bytes holds.
+/// Returns the longest payload, in bytes: limited by the server's messages, where JetStream's headers count, and by the
+/// capacity of the topic.
 pub(crate) fn longest_payload(server_bytes: usize, is_jetstream: bool, topic_bytes: Option<i64>) -> usize {
     let server_bytes = server_bytes.saturating_sub(if is_jetstream { ID_BYTES } else { 0 });
     let bounded = topic_bytes.and_then(|bytes| usize::try_from(bytes).ok()).filter(|&bytes| bytes > 0);
@@ -154,12 +156,12 @@ fn policy(config: &Config) -> Policy {
     if config.max_bytes > 0 { Policy::Overwrite } else { Policy::Keep }
 }
 
-/// For how long messages are kept, in words.
+/// Returns for how long messages are kept, in words.
 fn age(max_age: Duration) -> String {
     if max_age.is_zero() { "whatever their age".to_owned() } else { format!("for {} s", max_age.as_secs_f64()) }
 }
 
-/// Where a stream is kept, in words of the URL.
+/// Returns where a stream is kept, in words of the URL.
 fn place(config: &Config) -> String {
     let medium = if config.storage == StorageType::File { "in files ('durable')" } else { "in memory" };
     format!("{medium}, with replicas={}", config.num_replicas)

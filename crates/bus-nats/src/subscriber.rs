@@ -1,4 +1,4 @@
-//! Receives a topic.
+//! The subscriber of a topic, over core NATS or JetStream.
 
 use std::sync::{Arc, OnceLock};
 
@@ -25,21 +25,21 @@ use crate::topic_feed::{Beginning, TopicFeed};
 pub(crate) struct NatsSubscriber {
     arrivals: Arrivals<Arrival>,
     flow: Flow,
-    /// Which messages of which publishers have come.
+    /// The messages of each publisher that have come.
     tracker: OriginTracker,
-    /// Where the topic began for this subscription, once it is there; never with core NATS.
+    /// The place where the subscription began, once the topic exists; never set with core NATS.
     begun: Arc<OnceLock<Place>>,
-    /// What lies behind all that was handed over, once anything was, or a token has said it.
+    /// The place behind all that was handed over, once anything was, or the place of a token.
     place: Option<Place>,
     wait: Wait,
     background: Background,
 }
 
-/// How it is bounded what lies here unread.
+/// The bound on unread messages.
 enum Flow {
-    /// JetStream is told how much is wanted, and keeps the rest.
+    /// JetStream: the demand is requested, and the server keeps the rest.
     Asked(Demand),
-    /// Core NATS sends everything; who is too far behind is cut off.
+    /// Core NATS, which sends everything: a subscriber too far behind is cut off.
     Sent(Backlog),
 }
 
@@ -52,7 +52,7 @@ impl NatsSubscriber {
         Ok(Self::new(Arrivals::new(mailbox), Flow::Sent(backlog), wait, background))
     }
 
-    /// Follows a stream of JetStream, from here or behind that place, where these publishers are known.
+    /// Follows a stream of JetStream from `start`, or behind a place with its known publishers.
     pub fn of_stream(
         server: Arc<Server>,
         topic: &str,
@@ -149,7 +149,7 @@ impl Subscriber for NatsSubscriber {
     }
 }
 
-/// The headers that another program has sent, in JSON.
+/// Returns the headers from another program, in JSON.
 fn headers(headers: &HeaderMap) -> Option<String> {
     let (mut object, mut fields) = (Object::default(), Object::default());
     for (name, values) in headers.iter() {

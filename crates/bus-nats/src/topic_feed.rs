@@ -1,4 +1,4 @@
-//! A topic that JetStream keeps, followed from wherever it was asked for.
+//! The thread's side of a topic in JetStream: follows the stream from the requested start.
 
 use std::convert::Infallible;
 use std::sync::{Arc, OnceLock};
@@ -23,71 +23,71 @@ use crate::place::{Place, made_ns};
 use crate::receipt::Receipt;
 use crate::stream;
 
-/// How often a subscriber that came first looks whether its topic exists by now.
+/// The interval at which a subscriber without a stream looks whether the topic exists by now.
 const LOOK_FOR_STREAM: Duration = Duration::from_millis(50);
 
-/// How often a new leader is asked again that has fewer messages than were read: it may not have done yet all that was
+/// Max looks at a new leader that has fewer messages than were read: it may not have applied yet all that the cluster
 /// agreed on.
 const LOOKS_AT_LEADER: usize = 10;
 
-/// How long the server keeps the place of a subscriber that asks for nothing.
+/// The time for which the server keeps the consumer of a subscriber that requests nothing.
 const KEEP_CONSUMER: Duration = Duration::from_secs(300);
 
-/// Where a subscription begins.
+/// The start of a subscription.
 pub(crate) struct Beginning {
-    /// As it was asked for.
+    /// The start that the caller asked for.
     pub start: Start,
-    /// Behind this, if a token says so.
+    /// The place behind which it resumes, if a token names it.
     pub behind: Option<Place>,
-    /// Told to the caller once it is known.
+    /// The place where the subscription began; set once it is known.
     pub begun: Arc<OnceLock<Place>>,
 }
 
-/// A topic's stream, and how far it is read.
+/// A topic's stream, and the progress in it.
 pub(crate) struct TopicFeed {
     stream: String,
     beginning: Beginning,
     mailbox: Arrived<Arrival>,
     demand: Demand,
-    /// When the stream that is followed was made: a topic that was removed and made anew begins anew.
+    /// The creation time of the followed stream: a topic that was removed and made anew begins anew.
     made_ns: Option<u64>,
-    /// The place of the next message, from 0, once that is known.
+    /// The place of the next message, from 0, once it is known.
     next: Option<u64>,
-    /// So many messages the stream that is followed was seen to have had.
+    /// The number of messages that the followed stream was seen to have had.
     seen: u64,
-    /// When the last message that was read came to the stream, in nanoseconds since 1970.
+    /// The time at which the last message read came to the stream, in nanoseconds since 1970.
     read_ns: Option<u64>,
-    /// What was read before the stream came back with less, if it did.
+    /// The progress from before the stream came back with less, if it did.
     before: Option<Before>,
-    /// The server of the last connection, which has another id after each start.
+    /// The id of the last connection's server; a server has another id after each start.
     server: Option<String>,
-    /// None as long as the stream is not there.
+    /// The consumer's inbox; none as long as the stream does not exist.
     inbox: Option<Inbox>,
 }
 
-/// What was read of a stream before it came back with less. A leader that catches up late may bring some of it again.
+/// The progress in a stream before it came back with less. A leader that catches up late may bring some of it again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Before {
-    /// The place of the next message then.
+    /// The place of the next message at that time.
     next: u64,
-    /// When the last message had come, in nanoseconds since 1970.
+    /// The time at which the last message had come, in nanoseconds since 1970.
     read_ns: u64,
 }
 
 impl Before {
-    /// With what was read since, up to this place and time.
+    /// Combines the earlier progress with that made since, up to this place and time.
     fn and_on(before: Option<Self>, next: u64, read_ns: u64) -> Self {
         Self { next: before.map_or(next, |before| before.next.max(next)), read_ns }
     }
 
-    /// Whether this message was read then.
+    /// Returns true if this message was read at that time.
     fn has(self, receipt: &Receipt) -> bool {
         receipt.sequence < self.next && receipt.time_ns <= self.read_ns
     }
 }
 
 impl TopicFeed {
-    /// Not attached yet.
+    /// Makes a feed that is not attached yet.
     pub fn new(stream: String, beginning: Beginning, mailbox: Arrived<Arrival>, demand: Demand) -> Self {
         let behind = beginning.behind;
         let (next, made_ns) = (behind.map(|place| place.next), behind.map(|place| place.made_ns));
@@ -96,8 +96,8 @@ impl TopicFeed {
         Self { stream, beginning, mailbox, demand, made_ns, next, seen, read_ns, before, server, inbox }
     }
 
-    /// Goes on in this stream: where it was left, at its end if it has come back with less than was read, or at its
-    /// beginning if it is another one than before.
+    /// Resumes in this stream: at the last place, or behind what it still has if it came back with fewer messages than
+    /// were read, or at the beginning if it is another stream.
     async fn follow(&mut self, connected: &Connected, stream: Stream) -> Result<(), ServerError> {
         let stream = self.settled(connected, stream).await?;
         let info = stream.cached_info();
@@ -120,7 +120,7 @@ impl TopicFeed {
         self.made_ns = Some(made_ns);
         (self.next, self.seen) = (Some(next), last);
         if next <= last {
-            // What is told from now on lies behind that.
+            // All messages from now on lie behind this place.
             let _ = self.beginning.begun.set(Place { next, made_ns, read_ns: self.read_ns });
         }
         self.skip_to(oldest);
@@ -129,7 +129,7 @@ impl TopicFeed {
         Ok(())
     }
 
-    /// The stream as its leader has it when it has done all that was agreed on, or so it seems.
+    /// Returns the stream once its leader seems to have applied all that the cluster agreed on.
     async fn settled(&self, connected: &Connected, stream: Stream) -> Result<Stream, ServerError> {
         let mut stream = stream;
         for _ in 0..LOOKS_AT_LEADER {
@@ -144,7 +144,8 @@ impl TopicFeed {
         Ok(stream)
     }
 
-    /// Where a stream that has come back with less has what came after all that was read: this place, or one before it.
+    /// Returns the first place in a stream that came back with less whose message is newer than all that was read;
+    /// `place` at most.
     async fn first_newer(&self, stream: &Stream, place: u64) -> Result<u64, ServerError> {
         let Some(start_time) = self.read_ns.and_then(|ns| from_nanos(i128::from(ns) + 1).ok()) else {
             return Ok(place);
@@ -156,14 +157,14 @@ impl TopicFeed {
         Ok(info.delivered.stream_sequence.min(place))
     }
 
-    /// Nobody knows what was missed in a topic that is not what it was; gives where it goes on.
+    /// Reports a gap of unknown size, because the topic is not what it was; returns the place where it resumes.
     fn tell_another(&mut self, next: u64, made_ns: u64) -> u64 {
         let place = Some(Place { next, made_ns, read_ns: self.read_ns });
         self.mailbox.put(Arrival::Gap { gap: Gap::Reconnected, place });
         next
     }
 
-    /// Counts what is gone before this place.
+    /// Reports the messages before this place as missed.
     fn skip_to(&mut self, sequence: u64) {
         let (Some(next), Some(made_ns)) = (self.next, self.made_ns) else { return };
         if sequence > next {
@@ -177,11 +178,11 @@ impl TopicFeed {
         let receipt = message.reply.as_deref().and_then(Receipt::parse);
         let receipt = receipt.ok_or_else(|| ServerError::NotNats("a message without a receipt".to_owned()))?;
         if self.next.is_some_and(|next| receipt.sequence < next) {
-            // Before the place that was asked for.
+            // The message lies before the requested place.
             return Ok(());
         }
         if let (None, Some(next), Some(made_ns)) = (self.beginning.begun.get(), self.next, self.made_ns) {
-            // It has come as far as was asked for.
+            // The stream has reached the requested place.
             let _ = self.beginning.begun.set(Place { next, made_ns, read_ns: self.read_ns });
         }
         self.skip_to(receipt.sequence);
@@ -204,13 +205,13 @@ impl Feed for TopicFeed {
         let found = stream::find(connected, &self.stream).await?;
         let server = connected.client.server_info().server_id;
         if self.made_ns.is_none() && self.server.as_ref().is_some_and(|before| *before != server) {
-            // The one before was started again, or is another one: a stream may have been made there and lost with it
-            // before anybody looked.
+            // The server restarted, or is another one: a stream may have been made and lost there without this
+            // subscriber.
             self.mailbox.tell_loss(Ok(Arrival::Gap { gap: Gap::Reconnected, place: None }));
         }
         match found {
             Some(stream) => self.follow(connected, stream).await?,
-            // Whatever comes first is "from now on".
+            // `Now` of a topic that does not exist yet begins at its first message.
             None => {
                 self.next.get_or_insert(match self.beginning.start {
                     Start::Now | Start::Oldest | Start::After(_) => 0,
@@ -248,7 +249,7 @@ impl Feed for TopicFeed {
     }
 }
 
-/// Where a subscription begins in a stream that is there, and that nothing was read of.
+/// Returns the first place to read in an existing stream from which nothing was read yet.
 fn first(start: Start, oldest: u64, published: u64) -> Result<u64, ServerError> {
     match start {
         Start::Now => Ok(published),
@@ -258,7 +259,7 @@ fn first(start: Start, oldest: u64, published: u64) -> Result<u64, ServerError> 
     }
 }
 
-/// A reader of its own, which the server forgets when nobody asks for long.
+/// Configures a consumer for this subscriber alone, which the server removes when it requests nothing for long.
 fn reading_from(next: u64) -> pull::Config {
     pull::Config {
         deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: next.saturating_add(1) },
@@ -276,19 +277,19 @@ mod tests {
     #[test]
     fn what_a_late_leader_brings_again_is_known_and_what_is_new_is_not() {
         let came = |sequence, time_ns| Receipt { sequence, deliveries: 1, time_ns, pending: 0 };
-        // 100 messages were read, the last one at 1000; it came back with 95.
+        // 100 messages were read, the last of them at 1000; the stream came back with 95.
         let before = Before::and_on(None, 100, 1000);
         for (sequence, time_ns, is_known) in [
             (95, 960, true),
             (99, 1000, true),
             (95, 1001, false),
             (99, 2000, false),
-            // By a server whose clock was put back.
+            // A server whose clock was set back.
             (100, 500, false),
         ] {
             assert_eq!(before.has(&came(sequence, time_ns)), is_known, "{sequence} of {time_ns}");
         }
-        // It comes back with less once more when 97 messages are there, the last one of 2000.
+        // The stream comes back with less once more when it has 97 messages, the last of them at 2000.
         let before = Before::and_on(Some(before), 97, 2000);
         assert!(before.has(&came(96, 2000)) && before.has(&came(99, 1000)) && !before.has(&came(97, 2001)));
     }

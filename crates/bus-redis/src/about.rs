@@ -1,4 +1,4 @@
-//! What the server says of itself.
+//! Version, settings and identity that a server reports about itself.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::info::Info;
 use crate::link::Link;
 use crate::server::{Mechanism, Server};
 
-/// Settings that decide what is kept and what it costs.
+/// Settings that decide what the server keeps and what that costs.
 const SETTINGS: [&str; 8] = [
     "save",
     "appendonly",
@@ -21,7 +21,8 @@ const SETTINGS: [&str; 8] = [
     "slowlog-log-slower-than",
 ];
 
-/// All of it. Not every server tells everybody; of one that answers no more, why.
+/// Collects everything about the server. Each setting that it refuses to report, or all if it does not answer, holds
+/// the error.
 pub(crate) fn about(server: &Server) -> About {
     match ask(server) {
         Ok(about) => about,
@@ -54,7 +55,8 @@ fn ask(server: &Server) -> Result<About, ServerError> {
     let replicas = field("connected_slaves").ok_or_else(|| refused.to_owned());
     settings.insert("connected_slaves", replicas);
     let valkey = field("valkey_version");
-    // A channel is the same in all databases, a stream is not. Which node of a cluster answers means nothing.
+    // A channel is the same in all databases, a stream is not. Any node of a cluster may answer, so a cluster has no
+    // identity.
     let identity = field("run_id").filter(|_| !server.is_cluster()).map(|id| match server.mechanism() {
         Mechanism::Plain => format!("redis {id}"),
         Mechanism::Streams => format!("redis {id} {}?streams", server.database()),

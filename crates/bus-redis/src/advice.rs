@@ -1,13 +1,13 @@
-//! What of a server's settings costs time or loses messages.
+//! Advice on server settings that cost time or lose messages.
 
 use std::collections::BTreeSet;
 
 use tickpath_bus_api::{About, Advice};
 
-/// One look at a server.
+/// Check of one setting.
 type Look = fn(&About) -> Result<Advice, String>;
 
-/// All that is looked at.
+/// Runs all checks.
 pub(crate) fn advise(about: &About) -> Vec<Advice> {
     let looks: [Look; 7] = [snapshots, append_only, replicas, subscribers, memory, clients, slow_commands];
     let mut advised = Vec::new();
@@ -25,7 +25,7 @@ pub(crate) fn advise(about: &About) -> Vec<Advice> {
     advised
 }
 
-/// Commands that are asked here and that this user may not run.
+/// Returns advice on commands that the checks need and this user may not run.
 fn rights(about: &About) -> Option<Advice> {
     let refusals = about.settings.values().filter_map(|told| refused_command(told.as_ref().err()?));
     let commands: BTreeSet<&str> = refusals.collect();
@@ -38,7 +38,7 @@ fn rights(about: &About) -> Option<Advice> {
     Some(Advice::unknown("Redis rights", why))
 }
 
-/// The command that an access list keeps from this user, if that is what a server said.
+/// Returns the command that an access list denies to this user, if the server's text is such a refusal.
 fn refused_command(why: &str) -> Option<&str> {
     why.split_once("NOPERM")?.1.split('\'').nth(1)
 }
@@ -164,7 +164,7 @@ mod tests {
 
     use super::*;
 
-    /// What is said of a server that tells these settings and no others.
+    /// Returns the advice of this name for a server that reports these settings and no others.
     fn said(settings: &[(&'static str, &str)], name: &str) -> Advice {
         let settings = settings.iter().map(|&(name, value)| (name, Ok(value.to_owned()))).collect();
         let advised = advise(&About { settings, ..About::default() });

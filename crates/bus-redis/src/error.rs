@@ -1,4 +1,4 @@
-//! Why a server cannot be used, and whether that passes: one table, of every word that a server's refusal begins with.
+//! Errors of a server, and whether each is transient: one table of the first words of a server's refusals.
 
 use std::io;
 use std::time::Duration;
@@ -7,158 +7,158 @@ use tickpath_bus_api::PublishError;
 
 use crate::resp::{Limit, Malformed};
 
-/// The most characters of a server's own words that a sentence repeats.
+/// Max number of characters of a server's text that a message repeats.
 const MOST_SAID: usize = 1024;
 
-/// Why a server cannot be used. Reads on after the server's name.
+/// Reason why a server cannot be used. The text follows the server's name.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ServerError {
-    /// No such host.
+    /// The host name cannot be resolved.
     #[error("its name cannot be resolved ({0}); check the host")]
     Unresolved(io::Error),
-    /// Nobody listens.
+    /// The connection was refused: no process listens there.
     #[error("refused the connection; start redis-server, or check host and port")]
     NobodyListens,
-    /// No such Unix socket.
+    /// The Unix socket does not exist.
     #[error("has no socket there; start redis-server with 'unixsocket PATH', or check the path")]
     NoSocket,
-    /// Somebody else's Unix socket.
+    /// The Unix socket belongs to another user and forbids access.
     #[error("does not let this user open its socket; set 'unixsocketperm' of redis-server, or run as its user")]
     Forbidden,
-    /// Nobody answers.
+    /// The server did not answer in time.
     #[error("did not answer within 5 s; check host, port and firewall, or whether the server hangs")]
     Timeout,
-    /// Nothing comes from it, though it was asked for a sign of life.
+    /// The server sent nothing for this long, not even the reply to a `PING`.
     #[error(
         "has said nothing for {} s, and does not answer; a firewall may have forgotten the connection, or the server hangs: \
          it is connected to again",
         .0.as_secs_f64()
     )]
     Silent(Duration),
-    /// Nobody knows whether it is there: the last question has no end.
+    /// The server was silent while an `XREAD` without end was in flight: whether it is alive is unknown.
     #[error("was asked nothing for a while; it is connected to again")]
     Unproven,
-    /// Somebody else listens.
+    /// The first reply is not Redis protocol: another kind of server listens there.
     #[error("answers, but not as Redis does ({0}); check the port")]
     NotRedis(String),
-    /// It answered as Redis does, and does no longer.
+    /// A later reply is not Redis protocol, though earlier replies were.
     #[error("sent what is no answer ({0}); look into its log, and try again")]
     Garbled(String),
-    /// It announces more than anybody takes in.
+    /// The server announces a payload that exceeds the max.
     #[error("sends a message that is too long; they are read up to 64 MiB: remove that one, and write shorter ones")]
     TooLong,
-    /// Its answer goes beyond a bound, and is not read any further.
+    /// An answer exceeds a bound, and is not read any further.
     #[error(
         "sends an answer of more than {0}, which no question of this client has; the connection is closed: check that a \
          Redis server listens there, and look into its log"
     )]
     Endless(Limit),
-    /// No encryption, though that is a must, or none that can be trusted.
+    /// TLS is required and not available, or its certificate cannot be trusted.
     #[error("is not spoken to over TLS: {0}")]
     NoTls(String),
-    /// What was spoken over TLS cannot be read.
+    /// The TLS connection broke: its bytes cannot be read.
     #[error("broke off what was spoken over TLS: {0}; try again")]
     BrokenTls(String),
-    /// It hung up on the first words of TLS.
+    /// The server closed the connection during the TLS handshake.
     #[error("hung up while shaking hands over TLS; does it speak TLS on this port, and which version? Try again")]
     ClosedTls,
-    /// Nobody answers to the first words of TLS.
+    /// The TLS handshake timed out.
     #[error("did not shake hands over TLS within 5 s; check whether it speaks TLS on this port, or hangs")]
     SilentTls,
     /// The login failed.
     #[error("refused the user name or the password; check USER:PASSWORD@ in the URL")]
     Login,
-    /// There was no login.
+    /// The server requires a login, and the URL has none.
     #[error("wants a password; write redis://:PASSWORD@HOST:PORT or redis://USER:PASSWORD@HOST:PORT")]
     NoLogin,
-    /// A sentinel wants a password, or another one.
+    /// A sentinel requires a password, or refused the given one.
     #[error(
         "is a sentinel, and {}; one password for both is that of the URL, and one of the sentinels alone is \
          sentinel-password=env:NAME or file:PATH in it",
         if *.is_given { "refused the password" } else { "wants a password" }
     )]
     SentinelLogin {
-        /// There was one.
+        /// True if a password was given.
         is_given: bool,
     },
-    /// The login at the master that a sentinel names failed.
+    /// The login at the master that a sentinel named failed.
     #[error("names {master} as the master, and that one {reason}")]
     MasterLogin {
-        /// Where it is.
+        /// Address of the master.
         master: String,
-        /// Why.
+        /// Reason of the failure.
         reason: Box<ServerError>,
     },
-    /// It starts.
+    /// The server is starting.
     #[error("is still loading its data; try again when it has finished")]
     Loading,
-    /// It is a replica, set to answer nothing meanwhile.
+    /// The server is a replica without its master, configured to answer nothing meanwhile.
     #[error("has lost its master, and answers nothing without it; try again when it is back, or use the master")]
     MasterDown,
-    /// Somebody's script runs, and nobody else's command until it ends.
+    /// A script is running, and blocks all other commands until it ends.
     #[error("is busy with a script; try again when it has ended, or end it by SCRIPT KILL")]
     Busy,
-    /// It follows another server: what is published there nobody else hears, and it takes nothing to keep.
+    /// The server is a replica: its channels do not reach the master's subscribers, and it takes no writes.
     #[error("is a replica; use its master, or name all servers in the URL: the one that is the master is taken")]
     Replica,
-    /// The sentinels know no such master.
+    /// The sentinels know no master of this name.
     #[error("knows no master '{0}'; check sentinel=NAME in the URL")]
     NoMaster(String),
-    /// It has all the clients that it takes.
+    /// The server has reached its max number of clients.
     #[error("has as many clients as it takes; close some, or raise its maxclients")]
     Crowded,
-    /// Its memory is full.
+    /// The server's memory is full.
     #[error("has no memory left ({0}); empty a queue or a stream, or raise its maxmemory")]
     Full(String),
-    /// It takes nothing to keep, and refuses a sign of life, too: it cannot write its disk.
+    /// The server cannot write its disk: it refuses writes, and a `PING` too.
     #[error("cannot write its disk, and takes nothing to keep ({0}); make room there, and look into its log")]
     NoDisk(String),
-    /// It is a node of a cluster, and another one has what was asked for.
+    /// The server is a cluster node, and another node has the name.
     #[error("is one of a cluster, and another of its servers has this name ({0}); write '?cluster' in the URL")]
     Moved(String),
-    /// No cluster, though the URL says so.
+    /// The URL names a cluster, and the server is no cluster node.
     #[error("is no node of a cluster; leave 'cluster' out of the URL")]
     NoCluster,
-    /// No sentinel, though the URL says so.
+    /// The URL names sentinels, and the server is no sentinel.
     #[error(
         "is no sentinel; leave 'sentinel=NAME' out of the URL, or name the sentinels in place of the server: their \
          usual port is 26379"
     )]
     NoSentinel,
-    /// What has the name is none of ours, or was made by the other way to use a server.
+    /// The key has another type: it is not ours, or was made with or without `?streams`.
     #[error(
         "has something of another type under this name ({0}); use another name, or, for a queue or topic of Tickpath, \
          the URL that made it: with '?streams', or without"
     )]
     OtherType(String),
-    /// Something else that passes, in its own words.
+    /// Another transient error, in the server's words.
     #[error("does not take it now ({0}); try again, and look into its log")]
     NotNow(String),
-    /// Somebody removed the queue under a puller.
+    /// The queue was removed under a puller.
     #[error("has the queue no more ({0}); pull again, and it is made anew")]
     NoQueue(String),
-    /// Somebody removed the stream under a subscriber, or made it anew.
+    /// The stream was removed under a subscriber, or removed and created again.
     #[error("has the stream no more, or another one of its name; it is begun anew")]
     Anew,
-    /// Somebody else's messages lie in a queue.
+    /// The queue holds foreign messages.
     #[error(
         "holds in this queue what another program has pushed, and a puller would take it away; use another name, or take \
          such messages too: QueueConfig::foreign names the kind that they get"
     )]
     Foreign,
-    /// What was handed over was given to others meanwhile.
+    /// Number of messages handed over that were given to other pullers meanwhile.
     #[error(
         "does not acknowledge {0} messages that were handed over: this puller was silent for too long, or the server has \
          lost them; they come again, marked, if it still has them, or are dead letters"
     )]
     NotAcknowledged(u64),
-    /// Anything else that it says.
+    /// Any other refusal.
     #[error("refused: {0}; change the server's settings, or the URL")]
     Refused(String),
-    /// One of several servers, of which another one may come back.
+    /// Error of one of several servers, of which another one may come back.
     #[error(transparent)]
     OneOfSeveral(Box<ServerError>),
-    /// It hung up.
+    /// The server closed the connection.
     #[error("closed the connection; look into its log, and try again")]
     Closed,
     /// The network failed.
@@ -167,7 +167,7 @@ pub(crate) enum ServerError {
 }
 
 impl ServerError {
-    /// What an error line means.
+    /// Returns the error that an error line stands for.
     pub fn from_line(line: &[u8]) -> Self {
         let line = said(line);
         match cause(&line).split_whitespace().next() {
@@ -185,13 +185,14 @@ impl ServerError {
             Some("WRONGTYPE") => Self::OtherType(line),
             Some("NOGROUP") => Self::NoQueue(line),
             Some("ERR") if line.contains("max number of clients") => Self::Crowded,
-            // What servers before version 6 say to a wrong password, and all to one that they do not want.
+            // Reply of servers before version 6 to a wrong password, and of all servers to a password that they do not
+            // expect.
             Some("ERR") if line.contains("invalid password") || line.contains("AUTH") => Self::Login,
             _ => Self::Refused(line),
         }
     }
 
-    /// What it means of a server to which nobody has spoken yet: who answers so for the first time is the wrong one.
+    /// Returns the meaning of this error as the first answer of a server: it is the wrong kind of server.
     pub fn at_first(self) -> Self {
         match self {
             Self::Garbled(what) => Self::NotRedis(what),
@@ -200,7 +201,7 @@ impl ServerError {
         }
     }
 
-    /// What it means of a node of a cluster that is known as one: it is asked anew who has it.
+    /// Returns the meaning of this error from a known cluster node: the cluster is asked again which node has the name.
     pub fn in_cluster(self) -> Self {
         match self {
             Self::Moved(line) => Self::NotNow(line),
@@ -208,8 +209,8 @@ impl ServerError {
         }
     }
 
-    /// What it means of a server that was asked what only nodes of a cluster, or only sentinels, know. One that has the
-    /// command and refuses it for want of a right says so itself.
+    /// Returns `meant` for a server that does not know a command of cluster nodes or sentinels. A server that knows the
+    /// command and denies the right to it keeps its own refusal.
     pub fn of_another_kind(self, meant: Self) -> Self {
         match self {
             Self::Refused(line) if line.starts_with("ERR ") => meant,
@@ -217,17 +218,17 @@ impl ServerError {
         }
     }
 
-    /// True if another node of the cluster has it by now.
+    /// Returns true if another node of the cluster now has the name.
     pub fn is_moved(&self) -> bool {
         matches!(self, Self::NotNow(line) if line.starts_with("MOVED"))
     }
 
-    /// True if the server answers everything so, and something else when it is ready.
+    /// Returns true if the server gives this reply to every command until it is ready.
     pub fn is_not_ready(&self) -> bool {
         matches!(self, Self::Loading | Self::MasterDown | Self::Busy)
     }
 
-    /// True if it can pass by itself.
+    /// Returns true if the error can pass by itself.
     pub fn may_pass(&self) -> bool {
         match self {
             Self::Unresolved(_)
@@ -273,7 +274,7 @@ impl ServerError {
         }
     }
 
-    /// True if the connection is of no more use, for what it was asked last has no answer.
+    /// Returns true if the connection is unusable, because the last request has no answer.
     pub fn is_silence(&self) -> bool {
         match self {
             Self::OneOfSeveral(last) => last.is_silence(),
@@ -292,7 +293,7 @@ impl ServerError {
         }
     }
 
-    /// What it means for a message that is surely not published.
+    /// Returns this error for a message that is certainly not published.
     pub fn refusal(&self, server: &str) -> PublishError {
         PublishError::not_published(format!("{server} {self}"), self.may_pass())
     }
@@ -324,7 +325,7 @@ impl From<Malformed> for ServerError {
     }
 }
 
-/// A server's own words as a sentence repeats them: cut, and without the characters that a terminal obeys.
+/// Sanitizes a server's text for a message: cuts it, and replaces control characters that a terminal would obey.
 pub(crate) fn said(line: &[u8]) -> String {
     let shown = |c: char| match c {
         c if c.is_whitespace() => ' ',
@@ -334,7 +335,7 @@ pub(crate) fn said(line: &[u8]) -> String {
     String::from_utf8_lossy(line).chars().take(MOST_SAID).map(shown).collect()
 }
 
-/// What an error line says itself: servers before version 7 put where it happened in a script in front of that.
+/// Returns the error proper: servers before version 7 put its place in a script before it.
 fn cause(line: &str) -> &str {
     let Some((_, cause)) = line.rsplit_once("@user_script:").filter(|_| line.starts_with("ERR Error running script"))
     else {
@@ -403,7 +404,7 @@ mod tests {
             ("UNBLOCKED the stream key no longer exists", "does not take it now", true),
             ("NOPERM this user has no permissions to access the 'x' channel", "NOPERM", false),
             ("WRONGTYPE Operation against a key holding the wrong kind of value", "use another name", false),
-            // In a script, of a server of version 6.2.
+            // Errors from a script, on a server of version 6.2.
             ("ERR Error running script (call to f_1): @user_script:3: OOM command not allowed", "maxmemory", true),
             (
                 "ERR Error running script (call to f_1): @user_script:1: @user_script: 1: -READONLY You can't write",

@@ -1,51 +1,51 @@
-//! What a server says of itself, and whether it is still the one that it was.
+//! Identity of a server and its data, and whether the data is still complete.
 
 use crate::error::ServerError;
 use crate::link::Link;
 use crate::server::Address;
 
-/// What `INFO` says: a line a field.
+/// Answer to `INFO`: one line per field.
 pub(crate) struct Info(String);
 
-/// What tells the data of a server from any other's, and from what it held before it was started again.
+/// Identity of a server's data: differs from any other server's, and from the data before a restart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Run {
-    /// Where it was reached.
+    /// Address at which the server was reached.
     address: Address,
-    /// Another one after each start.
+    /// Id of the process, new after each start.
     id: String,
-    /// Another one after each promotion, and of whoever it copied its data from.
+    /// Id of the replication history, new after each promotion, and copied from a master.
     history: String,
-    /// How far it had come in that history, in bytes.
+    /// Position in that history, in bytes.
     offset: i64,
-    /// The history that this one goes on from; zeros if there is none.
+    /// Id of the history that this one continues; zeros if there is none.
     before: String,
-    /// The first byte of that history that it never had; -1 if there is none.
+    /// First byte of that history that the server never had; -1 if there is none.
     end: i64,
-    /// It copies from no other server.
+    /// True if the server copies from no other server.
     is_master: bool,
-    /// It is a master of which each write is on the disk before its reply: a start loses none.
+    /// True for a master that has each write on its disk before the reply: a restart loses none.
     is_durable: bool,
 }
 
-/// What a server still has of all that was acknowledged before.
+/// Part of all acknowledged data that a server still has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kept {
-    /// All: it never ended, or goes on from where one had come to.
+    /// All: the server never ended, or continues from where another one had come to.
     All,
-    /// All that lies on its disk, from which it was started again; an older copy may have been put there.
+    /// All that was on its disk, from which it was restarted; an older copy may have been put there.
     Disk,
-    /// Nobody knows.
+    /// Unknown.
     Unknown,
 }
 
 impl Info {
-    /// Asks for all of it.
+    /// Requests all fields.
     pub fn ask(link: &mut Link) -> Result<Self, ServerError> {
         link.ask(&["INFO"], |items| Ok(Self(String::from_utf8_lossy(items.bulk()?).into_owned())))
     }
 
-    /// The value of a field.
+    /// Returns the value of a field.
     pub fn field(&self, name: &str) -> Option<&str> {
         let mut lines = self.0.lines();
         lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
@@ -57,7 +57,7 @@ impl Info {
 }
 
 impl Run {
-    /// The one that answers; none if it does not tell.
+    /// Requests the identity of the connected server; none if the server does not report it.
     pub fn ask(link: &mut Link) -> Result<Option<Self>, ServerError> {
         let info = match Info::ask(link) {
             Err(ServerError::Refused(_)) => return Ok(None),
@@ -72,18 +72,18 @@ impl Run {
         Ok(Some(Self { address: link.address().clone(), id, history, offset, before, end, is_master, is_durable }))
     }
 
-    /// Whether it is the same process: its connections have the same numbers.
+    /// Returns whether both are the same process, in which a client id means the same connection.
     pub fn is_same_process(&self, other: &Self) -> bool {
         self.id == other.id
     }
 
-    /// Whether all that was acknowledged before is still there, as far as a server can tell.
+    /// Returns whether all acknowledged data is still there, as far as a server can report.
     pub fn has_kept_all(before: Option<&Self>, now: Option<&Self>) -> bool {
         Self::kept(before, now) != Kept::Unknown
     }
 
-    /// What is still there. Of one that was started again and does not sync each write, of one that copied its data from
-    /// another server, and of another one that took over, nobody knows.
+    /// Compares two identities. The result is unknown for a server that restarted without syncing each write, that
+    /// copied its data from another server, or that took over.
     pub fn kept(before: Option<&Self>, now: Option<&Self>) -> Kept {
         let (Some(before), Some(now)) = (before, now) else { return Kept::Unknown };
         match now.id == before.id {
@@ -93,14 +93,15 @@ impl Run {
         }
     }
 
-    /// Whether one that never ended still has what it had: its history is the same, or went on where it had come to.
+    /// Returns whether a process that never ended kept its data: its history is the same, or continues from beyond
+    /// `before`.
     fn goes_on_from(&self, before: &Self) -> bool {
         let is_same = self.history == before.history && self.offset >= before.offset;
         is_same || self.before == before.history && self.end > before.offset
     }
 
-    /// Whether it is the same server, and has read all from its own disk. Such a one begins a history; one whose history goes
-    /// on from another has copied its data from a server, which may have lacked some.
+    /// Returns whether the same server restarted and read everything from its own disk, which begins a new history. A
+    /// history that continues another one was copied from a server that may have lacked some data.
     fn was_started_again(&self, before: &Self) -> bool {
         self.address == before.address && before.is_durable && self.is_durable && !self.has_copied()
     }
@@ -109,13 +110,14 @@ impl Run {
         self.before.bytes().any(|digit| digit != b'0')
     }
 
-    /// A number for a resume token that tells this server's data from others'; never 0. The upper half is its history. The
-    /// lower one, where a start loses nothing, is its address, else 0.
+    /// Returns a number for resume tokens that distinguishes this server's data from others'; never 0. The upper half
+    /// stands for its history; the lower one for its address if a restart loses nothing, else it is 0.
     pub fn mark(&self) -> u64 {
         u64::from(digest(&self.history)) << 32 | u64::from(self.place())
     }
 
-    /// What is still there of what had this mark. A replica has the history of its master, and may lag behind it.
+    /// Compares with a mark of earlier data. A replica has the history of its master, and may lag behind it, so it is
+    /// unknown.
     pub fn kept_of(&self, mark: u64) -> Kept {
         let own = self.mark();
         if self.is_master && own >> 32 == mark >> 32 {
@@ -127,7 +129,7 @@ impl Run {
         }
     }
 
-    /// A server that syncs each write, for tests of others: one whatever its run is called.
+    /// Returns a server that syncs each write, for tests of other modules; examples differ in the id alone.
     #[cfg(test)]
     pub fn example(id: &str) -> Self {
         Self {
@@ -147,7 +149,7 @@ impl Run {
     }
 }
 
-/// A number that other text has not, but for one in four billions (FNV-1a); never 0.
+/// Returns a hash of the text (FNV-1a, folded to 32 bits); never 0.
 fn digest(text: &str) -> u32 {
     let mixed = text
         .bytes()
@@ -176,7 +178,7 @@ mod tests {
 
     const NONE: &str = "0000";
 
-    /// A master on this port.
+    /// Returns a master on this port.
     fn run(port: u16, id: &str, history: (&str, i64), before: (&str, i64), is_durable: bool) -> Run {
         Run {
             address: Address::Tcp { host: "host".to_owned(), port },

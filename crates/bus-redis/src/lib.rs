@@ -6,72 +6,76 @@
 //! | … `?streams`                                                    | streams               | streams, with groups |
 //! | `redis+unix:///PATH/TO/SOCKET`, and the same with `?streams`    | the same              | the same             |
 //!
-//! `rediss://`, or `?tls`, is over TLS and never without it: `ca=FILE` names the authorities to trust, else those of this
-//! host, `cert=FILE&key=FILE` our own certificate. Of several servers the first one is taken that answers and is a master;
-//! with `sentinel=NAME` they are sentinels, who are asked where the master of that name is. The server must be of version
-//! 6.2 at least for queues, and for topics that overwrite.
+//! `rediss://`, or `?tls`, requires TLS: `ca=FILE` names the trusted authorities (default: those of this host),
+//! `cert=FILE&key=FILE` the client certificate. Of several servers, the first that answers and is a master is used;
+//! with `sentinel=NAME` the servers are sentinels, which are asked for the master of that name. Queues, and topics with
+//! the policy `overwrite`, need version 6.2 or newer.
 //!
-//! With `cluster` the servers are nodes of a cluster, of which any that answers says where a name lies: a topic or queue is
-//! on one node whole. When its slot is given to another node the next connection goes there, and nothing is published twice;
-//! a subscriber of a stream learns that nobody knows what the old node had not handed on. What is published on a channel all
-//! nodes pass on. A queue of lists that acknowledges has several keys, which one node has only by chance: use `streams`.
+//! With `cluster` the servers are nodes of a cluster, and any node that answers is asked which one holds a name; a
+//! topic or queue lies on one node as a whole. When its slot moves, the next connection goes to the new node, and
+//! nothing is published twice; a subscriber of a stream gets `Gap::Reconnected`, because the old node may not have
+//! passed everything on. Every node forwards the messages of a channel, and all keys of a queue on lists share the
+//! queue's slot.
 //!
-//! **Publish and subscribe.** A topic is the channel of the same name. Redis keeps nothing: who is not subscribed
-//! misses a message. So there is neither history nor a sequence number, and only the policy `overwrite`. When a
-//! subscriber's connection was lost and made again, [`Gap::Reconnected`](tickpath_bus_api::Gap) says so. A replica takes
-//! what is published and tells nobody: a publisher refuses one, and asks once a second whether its server has become one.
-//! What was published last is unknown then; what was published in that second before is missing by its numbers.
+//! **Publish and subscribe.** A topic is the channel of the same name. Redis keeps no message, and a client that is not
+//! subscribed misses it, so there is neither history nor a sequence number, and `overwrite` is the only policy. A lost
+//! and restored connection is reported as [`Gap::Reconnected`](tickpath_bus_api::Gap). A replica accepts a message and
+//! delivers it to none of the master's subscribers: a publisher refuses a replica, and asks once a second whether its
+//! server has become one. The last publish is in doubt then; messages of the second before it show up as a gap in their
+//! numbers.
 //!
-//! **Streams.** A topic is the stream of the same name. By the policy `keep` it keeps everything. By `overwrite` it is cut
-//! by who publishes: to about the bytes of its capacity, which is a count of entries over the mean of their bytes, and to
-//! its age by the server's clock. A subscription can start at the oldest message, or behind a resume token; ids of entries
-//! are times, so that there are no sequence numbers. After a lost connection a subscriber goes on behind the last entry
-//! that it has, and misses nothing, if the server is the one that it was. Of one that was started again, unless it syncs
-//! each write (`appendfsync always`), and of another one that has taken over, nobody knows what it has lost: that is
-//! `Gap::Reconnected`, and reading goes on behind what has come. Only a stream that surely was removed and made anew is
-//! read from its beginning. A replica may lag behind its master: behind a token, it is a server of which nobody knows that,
-//! too. A stream does not keep the policy of its topic: publishers of both policies are let in, and one that overwrites
-//! cuts what others mean to keep; give all publishers of a topic the same. What is cut before it is read is told with its
-//! number: by the numbers of our publishers, and by the count of the server, which has one from version 7 on. What came and
-//! was cut whole while nobody read is told within three seconds, so perhaps behind what followed.
+//! **Streams.** A topic is the stream of the same name. The policy `keep` keeps everything. With `overwrite` the
+//! publishers trim the stream: to about the bytes of its capacity (as a count of entries: capacity over mean entry
+//! size), and to its max age by the server's clock. A subscription can start at the oldest message, or resume from a
+//! token; entry ids are times, so there are no sequence numbers. After a lost connection a subscriber resumes after the
+//! last entry that it received, and misses nothing if the server kept its data. After a failover, and after a restart
+//! without `appendfsync always`, the loss is unknown: the subscriber gets `Gap::Reconnected` and continues after the
+//! last entry that it received. Only a stream that was certainly removed and created again is read from its beginning.
+//! Resuming from a token on a replica, which may lag behind its master, reports `Gap::Reconnected` too. A stream does
+//! not store its topic's policy: publishers of both policies are admitted, and one that overwrites trims what others
+//! mean to keep, so give all publishers of a topic the same policy. Entries that are trimmed before they are read are
+//! reported with their count: by the numbers of our publishers, and by the server's count (version 7 and newer). A
+//! burst that was trimmed whole between two reads is reported within three seconds, perhaps after messages that
+//! followed it.
 //!
 //! **Queues** are the list, or the stream, of the same name; on streams a topic and a queue cannot share a name. At
-//! least once, a message stays on the server, with its puller, until it is acknowledged; of a puller that is dropped it
-//! comes to others at once, of one that is silent for too long after that time, and then an acknowledgement says that it
-//! was none. Where pullers of a queue do not agree on that silence, each loses what it holds by its own one from a list, and
-//! from a stream by the longest of those that hold something. A puller that sleeps looks four times a second for what came
-//! back. At most once, a message on its way when the connection breaks is lost, and what a dropped puller had fetched and
-//! not handed over goes back: to the front of a list, to the end of a stream. One call takes up to 100 messages, fewer where
-//! those that came last were long, so that they have about [`MAX_PULLED_BYTES`]; at least once from a list never more, but
-//! for a longer message alone. Next to a list lie the keys `{QUEUE}/again`, `{QUEUE}/pullers`, `{QUEUE}/taken/ID`,
-//! `{QUEUE}/alive/ID` and `{QUEUE}/back/ID`, in its own slot of a cluster.
+//! least once, a message stays on the server, assigned to its puller, until it is acknowledged. Messages of a dropped
+//! puller go to other pullers at once, those of a puller that exceeds its silence limit after that time; its
+//! acknowledgement then fails. Where the pullers of a queue use different limits, a puller on a list loses messages by
+//! its own limit, and one on a stream by the longest limit of all pullers that hold something. A sleeping puller polls
+//! four times a second for returned messages. At most once, a message in flight when the connection breaks is lost, and
+//! messages that a dropped puller had fetched but not handed over go back: to the front of a list, to the end of a
+//! stream. One call takes up to 100 messages, fewer after long ones, so that they have about [`MAX_PULLED_BYTES`]; at
+//! least once from a list that bound is exact, but for a single longer message. Beside a list lie the keys
+//! `{QUEUE}/again`, `{QUEUE}/pullers`, `{QUEUE}/taken/ID`, `{QUEUE}/alive/ID` and `{QUEUE}/back/ID`, in the queue's own
+//! slot of a cluster.
 //!
-//! A stream that somebody removes is made anew by the next puller, and each of them is told, within a second: a second group,
-//! `tickpath~ID`, which is gone with the stream, tells it from another one of its name. A list is there whenever something
-//! lies in it, so that nobody sees that it was not.
+//! A stream that another client removed is created again by the next puller, and every puller reports the loss within a
+//! second: a second group, `tickpath~ID`, which vanishes with the stream, distinguishes it from another stream of its
+//! name. A list exists only while it holds something, so its removal cannot be detected.
 //!
-//! At least once, one message can be given back: it comes to the next puller that looks, which one that sleeps does within
-//! a third of a second, and one on a stream where there is always something new within a second. Streams count deliveries;
-//! what is given up moves to the stream of dead letters in one step of the server, and cannot be lost or be there twice. Of
-//! a server whose memory is full pullers take as ever, and so empty it; who pushes is told.
+//! At least once, a single message can be given back: it goes to the next puller that polls, within a third of a second
+//! if that puller sleeps, and within a second on a stream that always has new entries. Streams count deliveries, and a
+//! script moves a message that exceeds its limit to the dead-letter stream in one step, so that it is neither lost nor
+//! duplicated. Pulling works on a server whose memory is full, and so empties it; a push gets an error.
 //!
-//! * Sending waits for the server's reply, as programs usually do; a batch is one pipeline, and of each of its messages it
-//!   is known what became of it. A connection that the server has closed is made again before anything is sent. Where no
-//!   reply comes the message is unknown; it is sent again by nobody but its owner, and in a queue may be there twice then.
-//! * A server that has come back and is not ready yet, because it loads its data, is waited for up to 5 s by who sends,
-//!   opens or asks, and by who receives until it is ready. Publishing and subscribing need not wait: it does both. What else
-//!   passes (a replica that is no master yet, too many clients, memory or a disk that is full) receivers wait for, and
-//!   senders are told.
-//! * Everybody owns a socket, so that looking never waits, and waiting is sleeping in the kernel. When a connection is
-//!   lost, a thread makes it again: where the server lets in and then refuses, after a pause that grows to a second.
-//!   A puller then ends the one before (`CLIENT KILL`), so that nothing is done late that was asked for there; a user who has
-//!   no right to do that goes without.
-//! * An answer is bounded in bytes, in values and in how deep its arrays lie inside each other: 8 MiB where it brings no message,
-//!   64 MiB more for each message that was asked for. Beyond that the connection is closed, and the error names the bound. A
-//!   server that sends what nobody asked for is left, too.
-//! * What others publish, without our header, comes to a subscriber as an event of its own, an entry of a stream as
-//!   an object of its fields in JSON. What they push a puller refuses, and leaves there, unless its queue was opened with a
-//!   kind for it ([`QueueConfig::foreign`]). In a stream such an entry is passed by, and stays.
+//! * Sending waits for the server's reply; a batch is one pipeline, and the outcome of each of its messages is known. A
+//!   connection that the server has closed is restored before anything is sent. A message without a reply is in doubt
+//!   (`Unknown`); only its owner sends it again, and it may then be in a queue twice.
+//! * A restarted server that still loads its data is waited for up to 5 s by senders, opens and requests, and by
+//!   receivers until it is ready. Publishing and subscribing need not wait: a loading server does both. Receivers also
+//!   wait out other transient states (a replica not yet promoted, too many clients, full memory or disk); senders get
+//!   an error.
+//! * Every handle owns a socket, so that polling never waits, and waiting is sleeping in the kernel. A background
+//!   thread restores a lost connection; where the server accepts and then refuses, after a pause that grows to a
+//!   second. A puller then ends its previous connection (`CLIENT KILL`), so that no request in flight there takes
+//!   effect late; a user without the right to do that goes without.
+//! * An answer is bounded in bytes, in values and in the nesting of its arrays: 8 MiB where it brings no message, 64
+//!   MiB more for each message that was asked for. Beyond a bound the connection is closed, and the error names the
+//!   bound. A server that sends bytes that no request asked for is disconnected, too.
+//! * Foreign messages, without our header, reach a subscriber as an event of their own, an entry of a stream as a JSON
+//!   object of its fields. A puller refuses a foreign message and leaves it in the queue, unless the queue was opened
+//!   with a kind for such messages ([`QueueConfig::foreign`]). In a stream such an entry is passed by, and stays.
 
 mod about;
 mod advice;
@@ -127,7 +131,7 @@ use crate::subscriber::RedisSubscriber;
 pub use crate::puller::MAX_PULLED_BYTES;
 pub use crate::sender::MAX_PAYLOAD_BYTES;
 
-/// What this transport is.
+/// The Redis transport: name, URL schemes, `connect` and `advise`.
 pub const TRANSPORT: Transport = Transport {
     name: "Redis",
     schemes: &["redis", "rediss", "redis+unix"],
@@ -145,7 +149,7 @@ pub struct RedisBus {
 }
 
 impl RedisBus {
-    /// Reads the URL, and asks the server for a sign of life.
+    /// Parses the URL, connects and sends a `PING`.
     pub fn connect(url: &str) -> Result<Self, ConnectError> {
         let bus = Self { server: Arc::new(Server::parse(url)?) };
         bus.ask(|_ready| Ok(()))?;
@@ -161,7 +165,7 @@ impl RedisBus {
         adaptive::puller(wait, RedisPuller::open(server, queue, wait)?)
     }
 
-    /// How this transport is called in errors.
+    /// Returns the name of this transport in errors.
     fn transport(&self) -> &'static str {
         match self.server.mechanism() {
             Mechanism::Plain => "Redis publish and subscribe",
@@ -181,7 +185,8 @@ impl RedisBus {
         Err(ConnectError::Unsupported { transport: self.transport(), what, remedy })
     }
 
-    /// Refuses a queue whose dead letters have no place.
+    /// Rejects a delivery limit where no dead-letter queue is possible: its stream may lie on another node of a
+    /// cluster.
     fn check_dead_letters(&self, queue: &str, config: &QueueConfig) -> Result<(), ConnectError> {
         if config.most_deliveries.is_none() {
             return Ok(());
@@ -346,7 +351,7 @@ impl Connection for RedisBus {
             about.setting(name).map_err(|what| ConnectError::Server { server: self.server.name().to_owned(), what })
         };
         let (limit, policy) = (told("maxmemory")?, told("maxmemory-policy")?);
-        // Keys that its other policies evict have a time to live, which no queue of ours has.
+        // The other policies evict only keys with a time to live, which queues do not have.
         let evicts = limit != "0" && policy.starts_with("allkeys-");
         Ok(evicts.then(|| format!("maxmemory-policy {policy} deletes whole queues when {limit} bytes are used")))
     }
@@ -361,7 +366,7 @@ impl Connection for RedisBus {
     }
 }
 
-/// Asks a server that is ready.
+/// Opens a connection to a ready server, and runs the request over it.
 fn ask<T>(server: &Server, question: impl FnOnce(&mut Link) -> Result<T, ServerError>) -> Result<T, ConnectError> {
     Link::open_ready(server).and_then(|mut link| question(&mut link)).map_err(|e| server.error(&e))
 }

@@ -1,4 +1,4 @@
-//! A connection: a socket that can be looked at without waiting, and slept on in the kernel.
+//! Connection to a server: its socket can be polled without waiting, or block in the kernel.
 
 use std::io::{self, Read, Write};
 use std::time::Duration;
@@ -11,51 +11,52 @@ use crate::resp::{self, Item, Items, MAX_TOLD_BYTES, Malformed, UNEXPECTED};
 use crate::server::{Address, Server, TIMEOUT};
 use crate::socket::{News, Socket};
 
-/// Room for incoming bytes at the start; it grows with the messages.
+/// Initial size of the receive buffer; it grows with the messages.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// A read is not worth its system call with less room than this.
+/// Minimum free space for a read: with less a read is not worth its system call.
 const READ_BYTES: usize = 16 << 10;
 
-/// After so many times that all was read, the room for incoming bytes is cut back to what was needed meanwhile.
+/// Times that the receive buffer runs empty between two checks, which shrink it to what was needed meanwhile.
 const MOST_RESTS: u32 = 16;
 
-/// The longest digest of a script that is kept, in bytes: a server's has 40.
+/// Max length of a stored script digest, in bytes; a server's has 40.
 const MAX_DIGEST_BYTES: usize = 64;
 
-/// What may take a second more than an answer does at most, in bytes.
+/// Transfer rate that extends a timeout: one more second for each mebibyte that is sent or received.
 const BYTES_A_SECOND: usize = 1 << 20;
 
-/// A connection, logged in.
+/// Connected socket with its receive buffer and protocol state.
 #[derive(Debug)]
 pub(crate) struct Link {
     socket: Socket,
-    /// Where the server is.
+    /// Address of the server.
     address: Address,
-    /// Bytes that have come and are not consumed lie at `start..end`.
+    /// Received and unconsumed bytes lie at `start..end`.
     buffer: Vec<u8>,
     start: usize,
     end: usize,
-    /// How often all was read since the room was looked at, and the most bytes that lay there meanwhile.
+    /// Number of times the buffer ran empty since the last check of its size, and the most bytes that lay in it
+    /// meanwhile.
     rests: u32,
     peak: usize,
     mode: Mode,
-    /// How many replies are to come that nobody wants to see.
+    /// Number of outstanding replies that will be discarded.
     unwanted: usize,
-    /// How many bytes of what was sent last have gone out.
+    /// Bytes of the last send that the socket has accepted.
     sent: usize,
     clock: HostClock,
-    /// When something came last.
+    /// Time of the last received bytes.
     heard: Moment,
-    /// When a sign of life was asked for, if nothing has come since.
+    /// Time of the last `PING` of [`Self::prove`], if nothing has come since.
     pinged: Option<Moment>,
-    /// The server is a node of a cluster, which may give what it has to another one.
+    /// The server is a cluster node, which may hand its slots to another node.
     is_node: bool,
-    /// Scripts that were run, and their digests; none of one that the server did not keep.
+    /// Scripts that were run, with their digests; no digest if the server did not store the script.
     scripts: Vec<(&'static str, Option<String>)>,
 }
 
-/// What the socket does when there is nothing.
+/// Behaviour of the socket while it has nothing to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Returns,
@@ -63,7 +64,7 @@ enum Mode {
 }
 
 impl Link {
-    /// Connects, and does not log in.
+    /// Connects without logging in.
     pub fn connect(server: &Server, address: &Address) -> Result<Self, ServerError> {
         let socket = Socket::connect(address, server.tls())?;
         let mode = Mode::Sleeps(TIMEOUT);
@@ -87,7 +88,7 @@ impl Link {
         })
     }
 
-    /// Whether it follows nobody. Who may not ask takes it for a master.
+    /// Returns whether the server follows no other server. A server that refuses `ROLE` counts as a master.
     pub fn is_master(&mut self) -> Result<bool, ServerError> {
         let role = self.ask(&["ROLE"], |items| {
             items.array()?;
@@ -99,25 +100,25 @@ impl Link {
         }
     }
 
-    /// Where the server is.
+    /// Returns the address of the server.
     pub fn address(&self) -> &Address {
         &self.address
     }
 
-    /// Whether the connection is of no more use, as far as can be seen without waiting: the server has hung up, or has sent
-    /// what nobody asked for. To be called while no answer is waited for.
+    /// Returns whether the connection is unusable, as far as can be seen without waiting: the server has closed it, or
+    /// has sent bytes that no request asked for. Must be called while no reply is outstanding.
     pub fn is_closed(&mut self) -> bool {
         let has_ended = match self.socket.news() {
             News::Nothing => false,
             News::End => true,
-            // Of TLS, words between the two ends.
+            // Over TLS these may be protocol messages without data.
             News::Bytes => self.receive().is_err(),
         };
         has_ended || self.has_unasked()
     }
 
-    /// Whether bytes lie here that belong to no answer. They would be taken for the next one, and without an end they would
-    /// fill the memory. Drops the replies that nobody wants to see.
+    /// Returns whether unrequested bytes lie in the buffer: they would be taken for the next reply, and could fill the
+    /// memory. Discards the unwanted replies first.
     fn has_unasked(&mut self) -> bool {
         while self.unwanted > 0 {
             match self.length_within(MAX_TOLD_BYTES) {
@@ -132,18 +133,18 @@ impl Link {
         !self.unread().is_empty()
     }
 
-    /// How many bytes of what was sent last have gone out.
+    /// Returns the number of bytes of the last send that the socket has accepted.
     pub fn sent(&self) -> usize {
         self.sent
     }
 
-    /// Asks for a sign of life.
+    /// Sends a `PING` and waits for its reply.
     pub fn ping(&mut self) -> Result<(), ServerError> {
         self.ask(&["PING"], |items| if items.status()? == b"PONG" { Ok(()) } else { Err(UNEXPECTED) })
     }
 
-    /// Nothing has come, to who listens to a channel: asks for a sign of life when half of the time is over that the server
-    /// may say nothing, and fails when all of it is. The answer is no message.
+    /// Checks a silent subscription: sends a `PING` after half of `silence`, and fails when all of it is over without a
+    /// byte. The reply is no message, and is skipped by the reader.
     pub fn prove(&mut self, silence: Duration) -> Result<(), ServerError> {
         if self.heard.elapsed() < silence / 2 {
             return Ok(());
@@ -160,12 +161,12 @@ impl Link {
         }
     }
 
-    /// For how long nothing has come.
+    /// Returns the time since the last received bytes.
     pub fn quiet(&self) -> Duration {
         self.heard.elapsed()
     }
 
-    /// Subscribes; returns when the server has confirmed, so that nothing that is published later is missed.
+    /// Subscribes to a channel. Returns when the server has confirmed, so that no later message is missed.
     pub fn subscribe(&mut self, channel: &str) -> Result<(), ServerError> {
         let confirmed = self.ask(&["SUBSCRIBE", channel], |items| {
             let is_confirmed = items.array()? == 3 && items.bulk()? == b"subscribe";
@@ -183,7 +184,7 @@ impl Link {
         self.ask_for(0, parts, read)
     }
 
-    /// Sends a command and waits for its reply, which brings at most so many messages.
+    /// Sends a command and waits for its reply, which brings at most `messages` messages.
     pub fn ask_for<T>(
         &mut self,
         messages: usize,
@@ -196,9 +197,8 @@ impl Link {
         self.answer_of(messages, TIMEOUT, read)
     }
 
-    /// Runs a script. The server keeps it, and is told which one by its digest: to send it the whole each time costs it some
-    /// 5 µs a kilobyte. Who may not let it keep scripts, or whose server forgot it, sends the whole. The reply has about as
-    /// many bytes as one message at most.
+    /// Runs a script by its digest: sending the text each time costs the server some 5 µs a kilobyte. Falls back to the
+    /// text where the user may not store scripts or the server has lost it. The reply is bounded like one message.
     pub fn run<T>(
         &mut self,
         script: &'static str,
@@ -218,7 +218,8 @@ impl Link {
         self.ask_for(1, &[&["EVAL", script, &count][..], keys, words].concat(), read)
     }
 
-    /// The digest by which this server knows a script.
+    /// Returns the digest by which this server knows a script, after a `SCRIPT LOAD` if needed; none if the server
+    /// refuses it.
     fn digest(&mut self, script: &'static str) -> Result<Option<String>, ServerError> {
         if let Some((_, digest)) = self.scripts.iter().find(|(known, _)| *known == script) {
             return Ok(digest.clone());
@@ -236,21 +237,21 @@ impl Link {
         Ok(digest)
     }
 
-    /// Sends a command, and does not want to see its reply.
+    /// Sends a command whose reply will be discarded.
     pub fn tell(&mut self, command: &[u8]) -> Result<(), ServerError> {
         self.send(command)?;
         self.unwanted += 1;
         Ok(())
     }
 
-    /// Sends commands. That takes as long as an answer at most, and a second more for each mebibyte.
+    /// Sends commands. Fails after the timeout of an answer, extended by a second for each mebibyte.
     pub fn send(&mut self, commands: &[u8]) -> Result<(), ServerError> {
         let begun = Moment::now(self.clock);
         self.sent = 0;
         loop {
             let written = match commands.get(self.sent..).filter(|left| !left.is_empty()) {
                 Some(left) => self.socket.write(left),
-                // Over TLS the last bytes may still lie here.
+                // Over TLS the last bytes may still lie in the session's buffer.
                 None => match self.socket.flush() {
                     Ok(()) => return Ok(()),
                     Err(e) => Err(e),
@@ -273,8 +274,8 @@ impl Link {
         }
     }
 
-    /// Waits for the next reply, which brings no message, up to so long and a second more for each mebibyte of it, and
-    /// reads it.
+    /// Waits for the next reply, which brings no message, and reads it. The timeout is extended by a second for each
+    /// mebibyte of the reply.
     pub fn answer<T>(
         &mut self,
         timeout: Duration,
@@ -283,8 +284,8 @@ impl Link {
         self.answer_of(0, timeout, read)
     }
 
-    /// The same for a reply that brings at most so many messages. After an error of its bytes the connection is of no more
-    /// use: nothing more is read there.
+    /// Waits for the next reply, which brings at most `messages` messages, and reads it. After a malformed reply the
+    /// connection is unusable: nothing more is read from it.
     pub fn answer_of<T>(
         &mut self,
         messages: usize,
@@ -317,14 +318,14 @@ impl Link {
         outcome
     }
 
-    /// What an error line means of this server.
+    /// Returns the error that an error line of this server stands for.
     pub fn refusal(&self, line: &[u8]) -> ServerError {
         let error = ServerError::from_line(line);
         if self.is_node { error.in_cluster() } else { error }
     }
 
-    /// How many bytes the oldest reply, or the next value in it, has, which brings at most so many messages; none if it is
-    /// not whole yet.
+    /// Returns the length of the oldest reply, or of the next value in it, which brings at most `messages` messages;
+    /// none if it is incomplete.
     #[inline]
     pub fn length(&self, messages: usize) -> Result<Option<usize>, ServerError> {
         self.length_within(resp::room_for(messages))
@@ -335,14 +336,14 @@ impl Link {
         Ok(resp::length(self.unread(), most)?)
     }
 
-    /// The oldest bytes.
+    /// Returns the oldest received bytes.
     #[inline]
     pub fn reply(&self, length: usize) -> &[u8] {
         &self.unread()[..length]
     }
 
-    /// How many entries of one stream follow in a reply that may have come in part, and the bytes in front of them; none if
-    /// the time of the question was over.
+    /// Returns the number of entries of one stream in a reply that may be incomplete, and the bytes before the entries.
+    /// The number is none if the request timed out on the server.
     pub fn entries(&self) -> Result<Option<(Option<usize>, usize)>, ServerError> {
         let mut items = Items::within(self.unread(), MAX_TOLD_BYTES);
         match items.item()? {
@@ -361,19 +362,19 @@ impl Link {
         }
     }
 
-    /// Forgets the oldest bytes.
+    /// Discards the oldest received bytes.
     #[inline]
     pub fn consume(&mut self, bytes: usize) {
         self.start += bytes;
     }
 
-    /// Takes in what has come; false if nothing has. Never waits.
+    /// Reads available bytes into the buffer, without waiting; false if there are none.
     pub fn receive(&mut self) -> Result<bool, ServerError> {
         self.set_mode(Mode::Returns)?;
         self.read()
     }
 
-    /// Takes in what comes; false if nothing came for so long.
+    /// Waits for bytes up to `timeout` and reads them; false if none came.
     pub fn receive_within(&mut self, timeout: Duration) -> Result<bool, ServerError> {
         self.set_mode(Mode::Sleeps(timeout.max(Duration::from_micros(1))))?;
         self.read()
@@ -413,7 +414,7 @@ impl Link {
         }
     }
 
-    /// Begins to fill the room anew, where nothing lies in it; cuts it back if most of it was not needed for a while.
+    /// Resets an empty buffer, and shrinks it if most of it was not needed for a while.
     fn rest(&mut self) {
         (self.rests, self.peak) = (self.rests + 1, self.peak.max(self.end));
         (self.start, self.end) = (0, 0);
@@ -428,7 +429,7 @@ impl Link {
         (self.rests, self.peak) = (0, 0);
     }
 
-    /// Changes the mode only if it differs: each change is one or two system calls.
+    /// Changes the socket's mode only if it differs: each change is one or two system calls.
     fn set_mode(&mut self, mode: Mode) -> io::Result<()> {
         if self.mode == mode {
             return Ok(());
@@ -444,8 +445,8 @@ impl Link {
     }
 }
 
-/// How long what began then may still take, of which so many bytes are done. In whole seconds, rounded up, so that the
-/// socket is seldom told another time.
+/// Returns the time left of a timeout that started at `begun` and grows with the transferred `bytes`. Rounded up to
+/// whole seconds, so that the socket's timeout seldom changes.
 fn left_of(timeout: Duration, begun: &Moment, bytes: usize) -> Duration {
     let most = timeout + Duration::from_secs((bytes / BYTES_A_SECOND) as u64);
     let left = most.saturating_sub(begun.elapsed());
@@ -462,7 +463,7 @@ mod tests {
 
     use super::*;
 
-    /// A connection, and its other end.
+    /// A connection and the server's end of it.
     fn link() -> (Link, UnixStream) {
         let (near, far) = UnixStream::pair().unwrap();
         let link = Link {
@@ -506,7 +507,7 @@ mod tests {
     fn an_answer_that_trickles_is_given_up_in_time() {
         let (mut link, mut far) = link();
         let trickling = std::thread::spawn(move || {
-            // One byte and then another, each before the time is over, until nobody reads them.
+            // Writes one byte at a time, each before the timeout, until the reader closes the socket.
             far.write_all(b"+").unwrap();
             while far.write_all(b"x").is_ok() {
                 tickpath_clock::sleep_ns(100_000_000);

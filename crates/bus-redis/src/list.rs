@@ -1,4 +1,4 @@
-//! What both queues on lists have in common.
+//! Parts shared by both kinds of queues on lists.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use crate::error::ServerError;
 use crate::link::Link;
 use crate::puller::message;
 
-/// A function that tells a message of ours, as `wire::decode` does, for scripts of the server. By its bytes: to cut strings
-/// out of each message takes longer.
+/// Lua function that recognizes a message of ours, as `wire::decode` does. Compares bytes, because cutting strings out
+/// of each message takes longer.
 pub(crate) const OURS: &str = "
 local byte = string.byte
 local function ours(message)
@@ -17,7 +17,7 @@ local function ours(message)
 end
 ";
 
-/// Refuses a queue whose next message is another program's, before anything is taken from it; and what is no list.
+/// Rejects a queue whose next message is foreign, before anything is taken from it, and a key that is no list.
 pub(crate) fn check(link: &mut Link, queue: &str, foreign: Option<u8>) -> Result<(), ServerError> {
     let looked = link.ask_for(1, &["LINDEX", queue, "-1"], |items| {
         let next = items.bulk_or_null()?;
@@ -26,12 +26,12 @@ pub(crate) fn check(link: &mut Link, queue: &str, foreign: Option<u8>) -> Result
     looked?
 }
 
-/// A time as commands on lists want it, to the millisecond.
+/// Formats a time in seconds, to the millisecond, as list commands take it.
 pub(crate) fn seconds(timeout: Duration) -> String {
     format!("{:.3}", timeout.as_secs_f64())
 }
 
-/// The name of a key next to a queue, in the queue's slot of a cluster.
+/// Returns the name of a key beside a queue, in the queue's slot of a cluster.
 pub(crate) fn beside(queue: &str, what: &str) -> String {
     format!("{{{queue}}}/{what}")
 }

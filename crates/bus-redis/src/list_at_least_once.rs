@@ -1,4 +1,4 @@
-//! A list whose messages stay with their puller until they are acknowledged.
+//! Queue on a list: a message stays assigned to its puller until it is acknowledged.
 //!
 //! ```text
 //!   LPUSH ──> QUEUE ──────────┬──> {QUEUE}/taken/ID ── acknowledged ──> gone
@@ -7,12 +7,12 @@
 //!                  └───────────────────────┘
 //! ```
 //! A message is in exactly one of these lists, and only the server moves it. The oldest lies at the right end of each.
-//! `{QUEUE}/pullers` has the ids of all pullers; who finds that one's sign of life has expired gives back what it had.
-//! No name of a queue has a '/', so that these keys belong to no other queue; what is in braces decides about the slot of a
-//! cluster, so that all of them lie in the queue's own.
+//! `{QUEUE}/pullers` has the ids of all pullers; a puller that finds another one's heartbeat key expired returns that
+//! one's messages. No queue name contains a '/', so these keys belong to no other queue; the part in braces decides the
+//! slot of a cluster, so all keys lie in the queue's own.
 //!
-//! Each script begins with a write that is allowed on a server whose memory is full, and changes nothing if need be: what
-//! follows in it is allowed then, too, so that a full server can be emptied.
+//! Each script begins with a write that is allowed on a server whose memory is full, and that changes nothing where
+//! nothing is due: its later commands are allowed then, too, so a full server can be emptied.
 
 use std::time::Duration;
 
@@ -27,8 +27,8 @@ use crate::puller::{MAX_PULLED_BYTES, Queue, SHORTEST_SLEEP, message, millisecon
 use crate::resp::{self, UNEXPECTED};
 use crate::server::TIMEOUT;
 
-/// A function that gives back the newest message that was taken; false if there is none. What another program pushed, and
-/// no puller asked for, lay there only until its puller had seen it: that goes to where it was.
+/// Lua function that moves the newest taken message to the list of returned ones; false if there is none. A foreign
+/// message that no puller asked for goes back to the queue, because it was taken only until its puller had seen it.
 const GIVE_BACK_NEWEST: &str = "
 local function give_back_newest(taken, again, queue, takes_all)
   local message = redis.call('LINDEX', taken, 0)
@@ -38,11 +38,12 @@ local function give_back_newest(taken, again, queue, takes_all)
 end
 ";
 
-/// Begins a connection, with a new id: what the last connection asked for late lands with the old one, and falls.
-/// Gives back what was taken, but for the oldest, which are known here; gives how many these are. None are if the old
-/// sign of life is not unbroken: then others may have given them back. Gives, too, how many were taken before that.
+/// Starts a connection under a new id, so that late commands of the last connection act on the old id and have no
+/// effect. Returns the taken messages to the queue, except the oldest ones, which the puller knows. None count as known
+/// unless the old heartbeat is unbroken: else they may have been returned already. Result: the number of known
+/// messages, and the number taken before.
 /// Keys: old taken, old alive, new taken, new alive, again, pullers, queue.
-/// Arguments: how many of the oldest are known, silence in ms, old id, new id, whether those of others are taken, too.
+/// Arguments: how many of the oldest are known, silence in ms, old id, new id, 1 if foreign messages are taken.
 const RESUME: &str = "
 redis.call('DEL', KEYS[4])
 local known = redis.call('GET', KEYS[2]) == 'unbroken' and tonumber(ARGV[1]) or 0
@@ -55,14 +56,14 @@ redis.call('SET', KEYS[4], 'unbroken', 'PX', ARGV[2])
 redis.call('SADD', KEYS[6], ARGV[4])
 return {known, there}";
 
-/// Gives back all that was taken. Keys: taken, alive, again, pullers, queue.
-/// Arguments: id, whether those of others are taken, too.
+/// Returns all taken messages to the queue. Keys: taken, alive, again, pullers, queue.
+/// Arguments: id, 1 if foreign messages are taken.
 const LEAVE: &str = "
 redis.call('DEL', KEYS[2])
 while give_back_newest(KEYS[1], KEYS[3], KEYS[5], ARGV[2]) do end
 return redis.call('SREM', KEYS[4], ARGV[1])";
 
-/// Gives a sign of life. Keys: alive, pullers. Arguments: silence in ms, id.
+/// Renews the heartbeat. Keys: alive, pullers. Arguments: silence in ms, id.
 const RENEW: &str = "
 if redis.call('PEXPIRE', KEYS[1], ARGV[1]) == 0 then
   redis.call('SET', KEYS[1], 'broken', 'PX', ARGV[1])
@@ -70,9 +71,9 @@ if redis.call('PEXPIRE', KEYS[1], ARGV[1]) == 0 then
 end
 ";
 
-/// Takes messages, those that come again first, as long as they have no more than so many bytes. Gives how many of them come
-/// again, and the messages: whose they are is looked at here, for the server would take longer.
-/// Keys: queue, again, taken, alive, pullers. Arguments: limit, silence in ms, id, whether a sign of life is due, bytes.
+/// Takes messages up to a limit of bytes, returned ones first. Result: how many of them were returned ones, and the
+/// messages. The puller looks for foreign messages among them, because the script would take longer.
+/// Keys: queue, again, taken, alive, pullers. Arguments: limit, silence in ms, id, 1 if a heartbeat is due, bytes.
 const TAKE: &str = "
 redis.call('SREM', KEYS[5], '')
 local alive = ARGV[4] == '1' and redis.call('PEXPIRE', KEYS[4], ARGV[2]) or redis.call('EXISTS', KEYS[4])
@@ -100,16 +101,16 @@ for from = 2, 1, -1 do
 end
 return found";
 
-/// Behind [`RENEW`]: all that was taken is done with, but for the newest one if that was not handed over. Gives how many
-/// messages these were. Keys: alive, pullers, taken. Arguments: silence in ms, id, 1 if the newest one stays, else 0.
+/// Appended to [`RENEW`]: acknowledges all taken messages, except the newest if that was not handed over. Result: the
+/// number of messages. Keys: alive, pullers, taken. Arguments: silence in ms, id, 1 if the newest one stays, else 0.
 const ACKNOWLEDGE: &str = "
 local there = redis.call('LLEN', KEYS[3])
 if ARGV[3] == '1' then redis.call('LTRIM', KEYS[3], 0, 0) else redis.call('DEL', KEYS[3]) end
 return there - tonumber(ARGV[3])";
 
-/// Behind [`RENEW`]: gives back the message before which so many newer ones lie; gives how many these are, which is none if
-/// others have given it back. The id takes its place first, for the server can remove no item by its place.
-/// Keys: alive, pullers, taken, again. Arguments: silence in ms, id, how many newer ones there are.
+/// Appended to [`RENEW`]: gives back one message, named by the number of newer ones. Result: 1, or 0 if it is taken no
+/// more. The id replaces the message first, because the server can remove no item by its index.
+/// Keys: alive, pullers, taken, again. Arguments: silence in ms, id, number of newer messages.
 const GIVE_BACK: &str = "
 local message = redis.call('LINDEX', KEYS[3], ARGV[3])
 if not message then return 0 end
@@ -118,16 +119,16 @@ redis.call('LREM', KEYS[3], 1, ARGV[2])
 redis.call('RPUSH', KEYS[4], message)
 return 1";
 
-/// Behind [`RENEW`]: puts the newest messages to where they were. Keys: alive, pullers, taken, queue, again.
-/// Arguments: silence in ms, id, how many were in the queue, and how many of the next ones were to come again.
+/// Appended to [`RENEW`]: puts the newest messages back to where they were. Keys: alive, pullers, taken, queue, again.
+/// Arguments: silence in ms, id, number that go to the queue, number of the next ones that go to `again`.
 const PUT_BACK: &str = "
 for to = 4, 5 do
   for _ = 1, tonumber(ARGV[to - 1]) do redis.call('LMOVE', KEYS[3], KEYS[to], 'LEFT', 'RIGHT') end
 end
 return 1";
 
-/// Gives back what pullers had that show no sign of life. Gives how many messages these are.
-/// Keys: pullers, again, queue. Arguments: what the names of their keys begin with, whether those of others are taken, too.
+/// Returns the messages of dead pullers, whose heartbeat has expired. Result: the number of messages.
+/// Keys: pullers, again, queue. Arguments: prefix of the pullers' keys, 1 if foreign messages are taken.
 const LOOK_FOR_FALLEN: &str = "
 redis.call('SREM', KEYS[1], '')
 local count = 0
@@ -139,11 +140,11 @@ for _, id in ipairs(redis.call('SMEMBERS', KEYS[1])) do
 end
 return count";
 
-/// Gives how many messages nobody has. Keys: queue, again.
+/// Counts the messages that no puller has. Keys: queue, again.
 const COUNT_WAITING: &str = "return redis.call('LLEN', KEYS[1]) + redis.call('LLEN', KEYS[2])";
 
-/// Removes a queue, and nothing else. Keys: queue, again, pullers.
-/// Argument: what the names of its pullers' keys begin with.
+/// Removes a queue, and rejects any other type of key. Keys: queue, again, pullers.
+/// Argument: prefix of the pullers' keys.
 const REMOVE: &str = "
 local kind = redis.call('TYPE', KEYS[1]).ok
 if kind ~= 'none' and kind ~= 'list' then return redis.error_reply('WRONGTYPE it is no list but a ' .. kind) end
@@ -152,7 +153,7 @@ for _, id in ipairs(redis.call('SMEMBERS', KEYS[3])) do
 end
 return redis.call('DEL', KEYS[1], KEYS[2], KEYS[3])";
 
-/// The scripts with what they call, each put together once.
+/// Returns the scripts with the functions that they call, each assembled once.
 fn scripts() -> &'static Scripts {
     static SCRIPTS: SetOnce<Scripts> = SetOnce::new();
     SCRIPTS.get_or_make(|| Scripts {
@@ -166,7 +167,7 @@ fn scripts() -> &'static Scripts {
     })
 }
 
-/// Whole scripts.
+/// Assembled scripts.
 struct Scripts {
     resume: String,
     leave: String,
@@ -177,52 +178,52 @@ struct Scripts {
     put_back: String,
 }
 
-/// One puller's view.
+/// State of one puller.
 pub(crate) struct ListAtLeastOnce {
     keys: Keys,
     clock: HostClock,
     silence_ns: u64,
-    /// Its last sign of life.
+    /// Time of the last heartbeat.
     renewed: Moment,
-    /// When it last looked for the fallen.
+    /// Time of the last search for dead pullers.
     looked: Moment,
-    /// The kind that messages of others get.
+    /// Kind that foreign messages get; none if they are refused.
     foreign: Option<u8>,
-    /// The tag of the message that was handed over last.
+    /// Tag of the message that was handed over last.
     newest: u64,
-    /// The tags of what was handed over, the oldest first: that many of the oldest messages in its list.
+    /// Tags of the messages handed over, the oldest first: these are the oldest messages in the puller's list.
     held: Vec<u64>,
-    /// How many that were handed over others may have got since: that is to be told.
+    /// Number of messages handed over that other pullers may have got since; the next acknowledgement reports it.
     returned: u64,
-    /// The newest message in its list, which came while it slept, and when it had not come yet.
+    /// Newest message in the puller's list, received during a sleep, and a time at which it had not come yet.
     kept: Option<(Moment, Vec<u8>)>,
-    /// What was next when it was looked at last was not ours.
+    /// True if the message at the head of the queue was foreign at the last look.
     is_wary: bool,
-    /// The connection was lost before the server confirmed that what was handed over is done with.
+    /// True while the server has not confirmed an acknowledgement, because the connection was lost.
     is_acknowledging: bool,
-    /// The message that goes back: the connection was lost before the server confirmed that.
+    /// Tag of a message whose return the server has not confirmed, because the connection was lost.
     going_back: Option<u64>,
 }
 
-/// The keys of a queue, and those of one connection of a puller.
+/// Keys of a queue, and those of one connection of a puller.
 struct Keys {
     queue: String,
     again: String,
     pullers: String,
-    /// What the names of pullers' keys begin with.
+    /// Prefix of the pullers' keys.
     beside: String,
     id: String,
     taken: String,
     alive: String,
 }
 
-/// How many messages nobody has taken.
+/// Returns the number of messages that no puller has taken.
 pub(crate) fn count_waiting(link: &mut Link, queue: &str) -> Result<u64, ServerError> {
     let count = link.ask(&["EVAL", COUNT_WAITING, "2", queue, &beside(queue, "again")], |items| items.integer())?;
     Ok(u64::try_from(count).unwrap_or(0))
 }
 
-/// Removes a queue with all that is in it.
+/// Removes a queue with all its messages.
 pub(crate) fn remove(link: &mut Link, queue: &str) -> Result<(), ServerError> {
     let [again, pullers, pullers_keys] = ["again", "pullers", ""].map(|what| beside(queue, what));
     link.ask(&["EVAL", REMOVE, "3", queue, &again, &pullers, &pullers_keys], |items| items.integer())?;
@@ -230,7 +231,7 @@ pub(crate) fn remove(link: &mut Link, queue: &str) -> Result<(), ServerError> {
 }
 
 impl ListAtLeastOnce {
-    /// Of the queue of this name; a puller that is silent for so long is taken for dead.
+    /// Creates the state of a puller of this queue. A puller that is silent for `silence_ns` counts as dead.
     pub fn new(queue: &str, silence_ns: u64, foreign: Option<u8>, clock: HostClock) -> Self {
         let now = Moment::now(clock);
         Self {
@@ -250,12 +251,13 @@ impl ListAtLeastOnce {
         }
     }
 
-    /// How scripts are told whether messages of others are taken.
+    /// Returns the script argument that states whether foreign messages are taken.
     fn takes_all(&self) -> &'static str {
         if self.foreign.is_some() { "1" } else { "0" }
     }
 
-    /// Begins a connection; gives how many of the messages that were known are still taken, and how many there were.
+    /// Starts a connection. Returns how many of the known messages are still taken, and how many messages were taken
+    /// before.
     fn begin(&self, link: &mut Link, new: &Keys, known: &str) -> Result<(i64, i64), ServerError> {
         let (old, silence) = (&self.keys, milliseconds(self.silence_ns));
         let keys = [&old.taken, &old.alive, &new.taken, &new.alive, &new.again, &new.pullers, &new.queue];
@@ -267,8 +269,8 @@ impl ListAtLeastOnce {
         })
     }
 
-    /// Takes messages that are there, the foreign ones too. What is not ours goes back with all behind it; as long as it is
-    /// next, it is looked for alone.
+    /// Takes messages and hands them over. A foreign one goes back with all behind it, and the puller then takes single
+    /// messages until it is gone.
     fn take_some(
         &mut self,
         link: &mut Link,
@@ -312,7 +314,7 @@ impl ListAtLeastOnce {
         Ok(())
     }
 
-    /// Gives back what the fallen had.
+    /// Returns the messages of dead pullers to the queue.
     fn look_for_fallen(&mut self, link: &mut Link) -> Result<(), ServerError> {
         self.looked = self.looked.restarted();
         let Keys { queue, again, pullers, beside, .. } = &self.keys;
@@ -321,8 +323,8 @@ impl ListAtLeastOnce {
         link.ask(&command, |items| items.integer()).map(|_count| ())
     }
 
-    /// Puts the newest messages to where they were, if they still are this puller's: to the queue, and, of the next ones, to
-    /// what comes again.
+    /// Puts the newest messages back to where they were, if they still are this puller's: `queue` of them to the queue,
+    /// and `again` of the next ones to the list of returned messages.
     fn put_back(&mut self, link: &mut Link, queue: usize, again: usize) -> Result<(), ServerError> {
         let Keys { taken, queue: there, again: first, .. } = &self.keys;
         let keys = [taken, there, first].map(String::clone);
@@ -336,7 +338,7 @@ impl ListAtLeastOnce {
         .map(|_| ())
     }
 
-    /// Asks by a script that begins with a sign of life: its further keys, and its further arguments.
+    /// Runs a script that begins with a heartbeat. Takes the script's further keys and arguments.
     fn ask_alive(
         &mut self,
         link: &mut Link,
@@ -351,8 +353,8 @@ impl ListAtLeastOnce {
         link.run(script, &[&signs, keys].concat(), &[&sign, words].concat(), |items| items.integer())
     }
 
-    /// Sleeps on a server whose memory is full, and which therefore moves nothing but by scripts, which cannot sleep. Nobody
-    /// can push there, so that what may come is what others give back.
+    /// Sleeps on a server whose memory is full: only scripts may move messages there, and scripts cannot block. No
+    /// pusher can push then, so only returned messages can come.
     fn sleep_on_full(&self, link: &mut Link, timeout: Duration) -> Result<(), ServerError> {
         if count_waiting(link, &self.keys.queue)? == 0 {
             link.receive_within(timeout)?;
@@ -377,7 +379,7 @@ impl Queue for ListAtLeastOnce {
         let new = Keys::new(&self.keys.queue, self.clock);
         let kept = usize::from(self.kept.is_some());
         let known = self.held.len() + kept;
-        // In older data the places of what is known here have other messages, which nobody may delete.
+        // In older data these positions hold other messages, which must not be deleted.
         let trusted = if has_kept_all { known } else { 0 };
         let (still_known, there) = self.begin(link, &new, &trusted.to_string())?;
         self.keys = new;
@@ -387,19 +389,19 @@ impl Queue for ListAtLeastOnce {
             self.held.clear();
             (self.kept, self.is_acknowledging) = (None, false);
         } else if self.is_acknowledging && there == kept as i64 {
-            // The server had done it, and its answer was lost.
+            // The server had acknowledged them, and its answer was lost.
             self.held.clear();
             self.is_acknowledging = false;
         } else if there < known as i64 {
-            // It had given that one back, and its answer was lost.
+            // The server had returned that message, and its answer was lost.
             self.held.retain(|&tag| Some(tag) != going_back);
         }
-        // It is there whenever something lies in it, so that nobody sees that it was not.
+        // A list exists whenever it holds something, so its removal cannot be detected.
         Ok(false)
     }
 
     fn take(&mut self, link: &mut Link, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<(), ServerError> {
-        // Others may have had it meanwhile, and be done with it.
+        // Another puller may have got it meanwhile, and acknowledged it.
         if self.kept.take_if(|(before, _)| before.is_past(self.silence_ns / 2)).is_some() {
             self.put_back(link, 1, 0)?;
         }
@@ -408,7 +410,7 @@ impl Queue for ListAtLeastOnce {
             handler(Pulled { tag, ..Pulled::plain(message(&bytes, self.foreign)?, false) });
             return Ok(());
         }
-        // Also where there is always something: what the fallen had must not wait for an empty queue.
+        // Also on a queue that is never empty: messages of dead pullers must not wait for an empty queue.
         if self.looked.is_past(self.silence_ns / 2) {
             self.look_for_fallen(link)?;
         }
@@ -419,7 +421,7 @@ impl Queue for ListAtLeastOnce {
         if self.kept.is_some() {
             return Ok(());
         }
-        // The sign of life outlives the sleep, so that what comes during it is never nobody's.
+        // The heartbeat outlives the sleep, so that a message that comes during it always has an owner.
         let timeout = timeout.min(Duration::from_nanos(self.silence_ns / 3)).max(SHORTEST_SLEEP);
         self.renewed = self.renewed.restarted();
         let before = self.renewed;
@@ -436,7 +438,7 @@ impl Queue for ListAtLeastOnce {
             came => came?,
         };
         if came.as_ref().is_some_and(|bytes| message(bytes, self.foreign).is_err()) {
-            // The next call finds it there, and says so.
+            // The next call finds it there, and reports it.
             return self.put_back(link, 1, 0);
         }
         self.kept = came.map(|bytes| (before, bytes));
@@ -450,7 +452,7 @@ impl Queue for ListAtLeastOnce {
     fn acknowledge(&mut self, link: &mut Link) -> Result<(), ServerError> {
         self.is_acknowledging = true;
         let taken = self.keys.taken.clone();
-        // The newest, which was not handed over, stays.
+        // The newest message, which was not handed over, stays.
         let kept = if self.kept.is_some() { "1" } else { "0" };
         let done = self.ask_alive(link, &scripts().acknowledge, &[&taken], &[kept])?;
         let returned = self.returned + (self.held.len() as u64).saturating_sub(u64::try_from(done).unwrap_or(0));
@@ -461,7 +463,7 @@ impl Queue for ListAtLeastOnce {
 
     fn give_back(&mut self, link: &mut Link, tag: u64) -> Result<bool, ServerError> {
         let Ok(at) = self.held.binary_search(&tag) else { return Ok(false) };
-        // Of those that others have given back the oldest are gone, so that a place counts from the newest.
+        // Messages that others have returned are missing at the oldest end, so positions count from the newest.
         let newer = self.held.len() - 1 - at + usize::from(self.kept.is_some());
         self.going_back = Some(tag);
         let (taken, again) = (self.keys.taken.clone(), self.keys.again.clone());
@@ -482,7 +484,7 @@ impl Queue for ListAtLeastOnce {
 }
 
 impl Keys {
-    /// With an id that nobody has.
+    /// Creates keys with a unique id.
     fn new(queue: &str, clock: HostClock) -> Self {
         let id = unique_id(clock);
         let [again, pullers, beside] = ["again", "pullers", ""].map(|what| beside(queue, what));
@@ -491,7 +493,7 @@ impl Keys {
     }
 }
 
-/// Counts a message that is handed over; gives its tag.
+/// Registers a message as handed over; returns its tag.
 fn next_tag(newest: &mut u64, held: &mut Vec<u64>) -> u64 {
     *newest += 1;
     held.push(*newest);

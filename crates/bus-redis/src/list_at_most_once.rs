@@ -1,12 +1,12 @@
-//! A list whose messages are gone when they were handed over: `LPUSH`, `RPOP`, and `BRPOP` for who sleeps.
+//! Queue on a list whose messages are gone once handed over: `LPUSH`, `RPOP`, and `BRPOP` to sleep.
 //!
-//! What takes is allowed on a server whose memory is full; what puts back is too, in a script that begins with a write that
-//! is allowed and changes nothing.
+//! Taking is allowed on a server whose memory is full. So is putting back, by a script that begins with an allowed
+//! write which changes nothing.
 //!
-//! What another program pushed among ours is found when it has been taken, and put back with all behind it: a script that
-//! looks first takes seven times as long. Where the connection is lost on the way it goes back by the next one, once: a key
-//! beside the list says whether it has gone back. With a puller that is killed just then it is gone. Before a puller is
-//! opened, and as long as such a message is next, it is only looked at.
+//! A foreign message among ours is found after it was taken, and put back with all behind it: a script that looks first
+//! takes seven times as long. If the connection is lost meanwhile, the next connection puts them back, once: a key
+//! beside the list records that it is done. They are lost with a puller that is killed just then. Before a puller is
+//! opened, and while a foreign message is next, the puller only looks at it.
 
 use std::time::Duration;
 
@@ -21,8 +21,9 @@ use crate::puller::{Queue, message, unique_id};
 use crate::resp;
 use crate::server::TIMEOUT;
 
-/// Puts messages to where the next ones are taken from, the last one first, unless they are there: then the answer was lost.
-/// Keys: queue, what says that they are. Arguments: for how many ms it says so, messages.
+/// Puts messages back to the end that is read, the last one first, unless the key shows that it was done: then the
+/// answer was lost.
+/// Keys: queue, record of the return. Arguments: life of the record in ms, messages.
 const PUT_BACK: &str = "
 if redis.call('EXISTS', KEYS[2]) == 1 then return 0 end
 redis.call('LTRIM', KEYS[1], 0, -1)
@@ -30,28 +31,28 @@ local there = redis.call('RPUSH', KEYS[1], unpack(ARGV, 2))
 redis.call('SET', KEYS[2], '', 'PX', ARGV[1])
 return there";
 
-/// A day: who comes back later than that puts them back once more. Whoever comes back before removes the key.
+/// A day: a puller that reconnects later puts the messages back once more. One that reconnects earlier removes the key.
 const SAID_MS: &str = "86400000";
 
-/// One puller's view.
+/// State of one puller.
 pub(crate) struct ListAtMostOnce {
     queue: String,
-    /// The kind that messages of others get.
+    /// Kind that foreign messages get; none if they are refused.
     foreign: Option<u8>,
     portion: Portion,
-    /// What came while it slept.
+    /// Message that came during a sleep.
     kept: Option<Vec<u8>>,
-    /// What is to be put back, the next one first.
+    /// Messages to be put back, the next one first.
     back: Vec<Vec<u8>>,
-    /// The key that says that it is.
+    /// Key that records their return.
     said: String,
     clock: HostClock,
-    /// What was next when it was looked at last was not ours.
+    /// True if the message at the head of the queue was foreign at the last look.
     is_wary: bool,
 }
 
 impl ListAtMostOnce {
-    /// Of the queue of this name.
+    /// Creates the state of a puller of this queue.
     pub fn new(queue: &str, foreign: Option<u8>, clock: HostClock) -> Self {
         Self {
             queue: queue.to_owned(),
@@ -65,7 +66,7 @@ impl ListAtMostOnce {
         }
     }
 
-    /// Puts messages to where they were taken from.
+    /// Puts messages back to where they were taken from.
     fn put_back(&mut self, link: &mut Link) -> Result<(), ServerError> {
         if self.back.is_empty() {
             return Ok(());
@@ -84,7 +85,7 @@ impl ListAtMostOnce {
         link.tell(&forgetting)
     }
 
-    /// Puts back what is to go back; then, as long as what is next is not ours, refuses it without taking it.
+    /// Puts back pending messages. Then, while the next message is foreign, refuses it without taking it.
     fn begin(&mut self, link: &mut Link) -> Result<(), ServerError> {
         self.put_back(link)?;
         if self.is_wary {
@@ -143,7 +144,7 @@ impl Queue for ListAtMostOnce {
             return Ok(());
         }
         match self.begin(link) {
-            // The next call says so.
+            // The next call reports it.
             Err(ServerError::Foreign) => return Ok(()),
             begun => begun?,
         }
@@ -158,7 +159,7 @@ impl Queue for ListAtMostOnce {
             Ok(Some(items.bulk()?.to_vec()))
         })?;
         match came {
-            // The next call finds it there, and says so.
+            // The next call finds it there, and reports it.
             Some(bytes) if message(&bytes, self.foreign).is_err() => {
                 self.back.push(bytes);
                 self.put_back(link)
@@ -184,7 +185,7 @@ impl Queue for ListAtMostOnce {
     }
 }
 
-/// A key beside a queue that nobody else has.
+/// Returns a unique key beside a queue.
 fn key(queue: &str, clock: HostClock) -> String {
     beside(queue, &format!("back/{}", unique_id(clock)))
 }

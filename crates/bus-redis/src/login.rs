@@ -1,4 +1,4 @@
-//! How a connection comes to be: to a server that is ready, to the master, to who has a name in a cluster, logged in.
+//! Opening of connections: to a ready server, to the master, or to the cluster node that has a name, with the login.
 
 use tickpath_clock::sleep_ns;
 
@@ -8,37 +8,35 @@ use crate::moment::Moment;
 use crate::place;
 use crate::server::{Address, Server, TIMEOUT};
 
-/// The pause between two looks at a server that is not ready yet.
+/// Pause between two checks of a server that is not ready yet.
 const LOOK_NS: u64 = 20_000_000;
 
 impl Link {
-    /// Connects to a server that is ready. One that is not ready yet has not answered: it is waited for as long as an
-    /// answer may take.
+    /// Connects to a server that is ready. One that is still loading is checked again until the timeout of an answer.
     pub fn open_ready(server: &Server) -> Result<Self, ServerError> {
         let mut link = Self::open(server)?;
         let start = Moment::now(server.clock());
         loop {
             match link.ping().map_err(ServerError::at_first) {
                 Err(e) if e.is_not_ready() && !start.is_past(TIMEOUT.as_nanos() as u64) => sleep_ns(LOOK_NS),
-                // It can be read, and says so to who writes.
+                // The server can be read, and sends this error to each write.
                 Err(ServerError::NoDisk(_)) => return Ok(link),
                 answer => return answer.map(|()| link),
             }
         }
     }
 
-    /// Connects and logs in, which a server that loads its data lets through as well. Of several servers it is the first
-    /// one that is a master.
+    /// Connects and logs in, which a loading server admits. Of several servers, the first master is used.
     pub fn open(server: &Server) -> Result<Self, ServerError> {
         Self::open_at(server, server.is_one_of_several())
     }
 
-    /// The same to a master alone: what is published at another one nobody else hears.
+    /// Connects and logs in to a master only: messages published elsewhere do not reach the master's subscribers.
     pub fn open_to_publish(server: &Server) -> Result<Self, ServerError> {
         Self::open_at(server, true)
     }
 
-    /// Tries one address after the other; the error is that of the last one, and passes if that of any does.
+    /// Tries one address after the other. The error is the last address's, and is transient if that of any address is.
     fn open_at(server: &Server, must_be_master: bool) -> Result<Self, ServerError> {
         // Where any node of a cluster will do, a replica will, too.
         let must_be_master = must_be_master && (!server.is_cluster() || server.slot().is_some());
@@ -46,7 +44,7 @@ impl Link {
         for address in server.addresses() {
             let opened = match (server.sentinel(), server.slot()) {
                 (Some(master), _) => Self::master_of(server, address, master).and_then(|there| {
-                    // Without a login that is refused with the first question.
+                    // Without a login the first request is refused.
                     let opened = Self::login(server, &there).and_then(|mut link| link.is_master().map(|_| link));
                     opened.map_err(|e| match e {
                         ServerError::Login | ServerError::NoLogin => {
@@ -78,12 +76,12 @@ impl Link {
         })
     }
 
-    /// Asks a sentinel where the master is.
+    /// Asks a sentinel for the address of the master.
     fn master_of(server: &Server, sentinel: &Address, master: &str) -> Result<Address, ServerError> {
         let mut link = Self::connect(server, sentinel)?;
         let question = ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", master];
         let place = match link.ask(&question, place::read_master) {
-            // Only then: one without a password refuses any.
+            // Sends the password only after this refusal: a sentinel without a password refuses any.
             Err(ServerError::NoLogin) => {
                 link.authenticate(server.sentinel_login()).map_err(|e| match e {
                     ServerError::Login => ServerError::SentinelLogin { is_given: true },
@@ -100,7 +98,7 @@ impl Link {
         place.ok_or_else(|| ServerError::NoMaster(master.to_owned()))
     }
 
-    /// Asks a node of a cluster which one is the master of a slot.
+    /// Asks a cluster node for the master of a slot.
     fn node_of(server: &Server, node: &Address, slot: u16) -> Result<Address, ServerError> {
         let mut link = Self::login(server, node)?;
         let place = link.ask(&["CLUSTER", "SLOTS"], |items| place::read_node(items, slot));

@@ -1,10 +1,10 @@
-//! How long ago something was.
+//! Elapsed time since a moment.
 
 use std::time::Duration;
 
 use tickpath_clock::{Clock, HostClock};
 
-/// A moment, and how long ago it was.
+/// Moment on the host's clock.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Moment {
     clock: HostClock,
@@ -12,23 +12,23 @@ pub(crate) struct Moment {
 }
 
 impl Moment {
-    /// Now.
+    /// Returns the present moment.
     pub fn now(clock: HostClock) -> Self {
         Self { clock, ticks: clock.ticks() }
     }
 
-    /// Its clock's now.
+    /// Returns the present moment on the same clock.
     pub fn restarted(&self) -> Self {
         Self::now(self.clock)
     }
 
-    /// True if it was at least so long ago.
+    /// Returns true if the moment was at least `ns` nanoseconds ago.
     pub fn is_past(&self, ns: u64) -> bool {
         let past_ns = self.clock.ns_between(self.ticks, self.clock.ticks());
         u64::try_from(past_ns).is_ok_and(|past_ns| past_ns >= ns)
     }
 
-    /// How long ago it was.
+    /// Returns the time since the moment.
     pub fn elapsed(&self) -> Duration {
         let past_ns = self.clock.ns_between(self.ticks, self.clock.ticks());
         Duration::from_nanos(u64::try_from(past_ns).unwrap_or(0))

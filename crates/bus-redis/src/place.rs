@@ -1,12 +1,12 @@
-//! Where a server is that another one names: a sentinel its master, a node of a cluster the one that has a slot.
+//! Addresses that another server reports: a sentinel its master's, a cluster node that of the owner of a slot.
 
 use crate::resp::{Items, Malformed, UNEXPECTED};
 use crate::server::Address;
 
-/// The longest name of a host, in bytes.
+/// Max length of a host name, in bytes.
 const MAX_HOST_BYTES: usize = 255;
 
-/// Reads where a sentinel says that a master is; none if it knows no such one.
+/// Reads the address of a master from a sentinel's answer; none if the sentinel does not know the master.
 pub(crate) fn read_master(items: &mut Items<'_>) -> Result<Option<Address>, Malformed> {
     if items.array()? != 2 {
         return Ok(None);
@@ -16,7 +16,8 @@ pub(crate) fn read_master(items: &mut Items<'_>) -> Result<Option<Address>, Malf
     Ok(Some(Address::Tcp { host, port }))
 }
 
-/// Where a node is that is named by another one; without a host it is the host of that one, as we know it.
+/// Returns the address of a node that another node reported; an empty host stands for the host of the node that was
+/// asked.
 pub(crate) fn of(asked: &Address, host: String, port: u16) -> Address {
     match asked {
         Address::Tcp { host: same, .. } if host.is_empty() => Address::Tcp { host: same.clone(), port },
@@ -25,7 +26,7 @@ pub(crate) fn of(asked: &Address, host: String, port: u16) -> Address {
     }
 }
 
-/// Reads who has which slots: where the master is of this one, if anybody has it.
+/// Reads the slot table of a cluster, and returns the host and port of the master of this slot; none if no node has it.
 pub(crate) fn read_node(items: &mut Items<'_>, slot: u16) -> Result<Option<(String, u16)>, Malformed> {
     for _ in 0..items.array()? {
         let parts = items.array()?.checked_sub(3).ok_or(UNEXPECTED)?;
@@ -36,7 +37,7 @@ pub(crate) fn read_node(items: &mut Items<'_>, slot: u16) -> Result<Option<(Stri
         if (first..=last).contains(&i64::from(slot)) {
             return Ok(Some((host, port)));
         }
-        // The master's name and more, and its replicas.
+        // The master's id and other attributes, and its replicas.
         for _ in 0..words + parts {
             items.skip()?;
         }
@@ -44,7 +45,7 @@ pub(crate) fn read_node(items: &mut Items<'_>, slot: u16) -> Result<Option<(Stri
     Ok(None)
 }
 
-/// The name of a host that another server tells.
+/// Reads a host name from another server's answer.
 fn read_host(bytes: &[u8]) -> Result<String, Malformed> {
     if bytes.len() > MAX_HOST_BYTES { Err(UNEXPECTED) } else { Ok(String::from_utf8_lossy(bytes).into_owned()) }
 }

@@ -1,29 +1,29 @@
-//! How many messages are asked for at once: the server counts them, and what an answer has is bounded in bytes.
+//! Number of messages per request: the server counts messages, and an answer is bounded in bytes.
 
 use crate::puller::MAX_PULLED_BYTES;
 
-/// The most messages that are asked for at once.
+/// Max number of messages in one request.
 const MOST: usize = 100;
 
-/// How many messages to ask for at once, by the bytes of those that came last: a long one counts at once, shorter ones bit
-/// by bit, and as long as none has come it may be one that fills an answer.
+/// Number of messages to request, from the sizes of recent ones. A long message counts at once, shorter ones gradually;
+/// before the first message, one is assumed to fill an answer.
 pub(crate) struct Portion {
-    /// Of a message as it may come next.
+    /// Expected size of the next message.
     bytes: usize,
 }
 
 impl Portion {
-    /// Of a queue of which nothing has come.
+    /// Creates the estimate for a queue from which nothing has come.
     pub fn new() -> Self {
         Self { bytes: MAX_PULLED_BYTES }
     }
 
-    /// How many to ask for where so many are wanted.
+    /// Returns the number of messages to request, at most `wanted`.
     pub fn limit(&self, wanted: usize) -> usize {
         (MAX_PULLED_BYTES / self.bytes.max(1)).clamp(1, MOST).min(wanted)
     }
 
-    /// A message of so many bytes came.
+    /// Updates the estimate with a received message of this size.
     pub fn came(&mut self, bytes: usize) {
         self.bytes = bytes.max(self.bytes - self.bytes.saturating_sub(bytes) / 8);
     }

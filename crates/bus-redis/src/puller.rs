@@ -1,4 +1,4 @@
-//! Pulls from one queue, whatever the queue is made of.
+//! Puller of one queue, generic over the queue's implementation.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -14,101 +14,101 @@ use crate::moment::Moment;
 use crate::reconnect::State;
 use crate::server::{Server, TIMEOUT};
 
-/// The most messages that are asked for at once.
+/// Max number of messages in one request.
 const MOST_MESSAGES: usize = 1024;
 
-/// The most bytes that are asked for at once, unless one message has more: of a list exactly, of a stream by the entries
-/// that came last.
+/// Max bytes in one request, unless a single message has more: exact for a list with acknowledgements, else estimated
+/// from the last messages.
 pub const MAX_PULLED_BYTES: usize = 8 << 20;
 
-/// A puller that sleeps asks anew after so long: what another one gave back wakes nobody.
+/// Max sleep before the next request: returned messages wake no puller.
 const LONGEST_SLEEP: Duration = Duration::from_millis(250);
 
-/// A connection that was of use for so long was a good one, in nanoseconds.
+/// Min time, in nanoseconds, after which a connection counts as good.
 const LASTING_NS: u64 = 1_000_000_000;
 
-/// Before a connection is made again behind one that was not: a server that refuses all that it is asked is not to be
-/// stormed.
+/// Pause before reconnecting after a connection that was not good, so that a server that refuses every request is not
+/// flooded.
 const PAUSE: Pause = Pause::between(Duration::from_millis(10), Duration::from_secs(1));
 
-/// The shortest sleep that the server can be asked for: it takes 0 for no end, and version 6.2 takes a millisecond for 0.
+/// Min sleep that the server can be asked for: it takes 0 as no end, and version 6.2 takes a millisecond as 0.
 pub(crate) const SHORTEST_SLEEP: Duration = Duration::from_millis(2);
 
-/// A queue on the server, as one puller uses it.
+/// Queue on the server, as one puller uses it.
 pub(crate) trait Queue: Send {
     /// Whether a single message can be given back.
     const GIVES_BACK: bool = false;
 
-    /// Whether what is asked for is gone from the server before its answer has come.
+    /// Whether a read removes messages from the server before its answer has arrived.
     const TAKES_AWAY: bool = false;
 
-    /// What it is called.
+    /// Returns the name of the queue.
     fn name(&self) -> &str;
 
-    /// Refuses, before a puller is opened, what is no queue of ours.
+    /// Rejects, before a puller is opened, a key that is not a queue of ours.
     fn check(&self, _link: &mut Link) -> Result<(), ServerError> {
         Ok(())
     }
 
-    /// Brings a new connection to where this puller is, at the start and after each loss. A server that may not have
-    /// kept all may hold something else than what this puller took there. True, once, if the queue is another one than that
-    /// which was pulled from.
+    /// Brings a new connection to this puller's state, at the start and after each loss; without `has_kept_all` the
+    /// server may hold other messages than the puller took there. Returns true, once, if the queue is not the one that
+    /// was pulled from.
     fn resume(&mut self, link: &mut Link, has_kept_all: bool) -> Result<bool, ServerError>;
 
-    /// Whether the next queue is another one does not count: somebody was told that this one is gone.
+    /// Accepts any queue at the next `resume`: the removal of this one is already reported.
     fn forget(&mut self) {}
 
-    /// Takes up to `limit` messages that are there, and hands them over.
+    /// Takes up to `limit` messages without waiting, and hands them over.
     fn take(&mut self, link: &mut Link, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<(), ServerError>;
 
-    /// Sleeps until there is a message, which is kept for the next [`Self::take`], or for so long. The server looks at
-    /// its own clock ten times a second, so that it may be a tenth longer.
+    /// Sleeps until a message comes, which is kept for the next [`Self::take`], or for `timeout`. The server checks its
+    /// clock ten times a second, so the sleep may last a tenth of a second longer.
     fn sleep(&mut self, link: &mut Link, timeout: Duration) -> Result<(), ServerError>;
 
-    /// True if something was handed over that is not acknowledged, or was given to others before it was.
+    /// Returns true if messages were handed over and not acknowledged, or were given to other pullers before that.
     fn is_holding(&self) -> bool;
 
-    /// Tells the server that what was handed over is done with.
+    /// Acknowledges the messages that were handed over.
     fn acknowledge(&mut self, link: &mut Link) -> Result<(), ServerError>;
 
-    /// Gives one message back that was handed over; false if it is not this puller's to give, or not any more.
+    /// Gives back one message that was handed over; false if it is not this puller's, or not any more.
     fn give_back(&mut self, _link: &mut Link, _tag: u64) -> Result<bool, ServerError> {
         Ok(false)
     }
 
-    /// Gives back what is not done with.
+    /// Gives back the messages that are not acknowledged.
     fn leave(&mut self, link: &mut Link) -> Result<(), ServerError>;
 }
 
-/// A puller, which outlives its connections.
+/// Puller that outlives its connections.
 pub(crate) struct RedisPuller<Q: Queue> {
     server: Arc<Server>,
     queue: Q,
     wait: Wait,
     state: State<Attached>,
-    /// The server, as it was last.
+    /// Identity of the server at the last connection.
     run: Option<Run>,
-    /// The connection that was made last: the server, and its number there.
+    /// Server and client id of the last connection.
     last: Option<(Run, i64)>,
-    /// What is to be told once.
+    /// Error to report once.
     news: Option<ReceiveError>,
     reconnects: u64,
-    /// When the connection was made, or could not be.
+    /// Time of the last connection, or of the last failed attempt.
     connected: Moment,
-    /// Before the connection is made again.
+    /// Pause before the next reconnect.
     pause: Pause,
 }
 
-/// A connection, and the server that it is to.
+/// Connection and the server that it leads to.
 struct Attached {
     link: Link,
     run: Option<Run>,
-    /// Its number there; none if that is not told.
+    /// Client id on the server; none if the server refuses to report it.
     number: Option<i64>,
 }
 
 impl<Q: Queue> RedisPuller<Q> {
-    /// Connects.
+    /// Connects, checks the queue and joins it.
     pub fn open(server: Arc<Server>, mut queue: Q, wait: Wait) -> Result<Self, ConnectError> {
         let resumed = attach(&server).and_then(|mut there| {
             queue.check(&mut there.link)?;
@@ -121,14 +121,14 @@ impl<Q: Queue> RedisPuller<Q> {
         Ok(Self { server, queue, wait, state, run, last, news: None, reconnects: 0, connected, pause: PAUSE })
     }
 
-    /// Gives the connection up, and lets it be made again: a server that refuses, too, may be the wrong one by now.
+    /// Drops the connection and starts a reconnect, also after a refusal: the server may have become the wrong one.
     fn reconnect(&mut self, why: &ServerError) {
         if self.connected.is_past(LASTING_NS) {
             self.pause.reset();
         } else {
             self.pause.grow();
         }
-        // Once: what cannot connect then makes pauses of its own.
+        // Pauses once: an attempt that fails to connect makes pauses of its own.
         let pause = Cell::new(self.pause.now());
         let open = move |server: &Server| {
             sleep_ns(pause.take().as_nanos() as u64);
@@ -137,7 +137,7 @@ impl<Q: Queue> RedisPuller<Q> {
         self.state.renew(&self.server, Some(why), Box::new(open));
     }
 
-    /// Goes on with a connection that was made again. Fails if it cannot be, or if it does not last.
+    /// Resumes on a restored connection. Fails if the reconnect failed, or if the new connection breaks at once.
     fn look_for_connection(&mut self) -> Result<(), ServerError> {
         let Some(outcome) = self.state.outcome() else { return Ok(()) };
         self.connected = self.connected.restarted();
@@ -166,13 +166,13 @@ impl<Q: Queue> RedisPuller<Q> {
         }
     }
 
-    /// Whether the server that is connected surely still has all that it had.
+    /// Returns whether the connected server certainly kept all its data.
     fn has_kept_all(&self) -> bool {
         let State::Connected(there) = &self.state else { return true };
         Run::has_kept_all(self.run.as_ref(), there.run.as_ref())
     }
 
-    /// Takes the server that is connected for the one that it is from now on, and tells if it may have lost something.
+    /// Adopts the connected server's identity, and notes an error if it may have lost messages.
     fn go_by_this_server(&mut self, has_kept_all: bool) {
         let State::Connected(there) = &self.state else { return };
         self.run.clone_from(&there.run);
@@ -204,7 +204,7 @@ impl<Q: Queue> RedisPuller<Q> {
         taken
     }
 
-    /// Gives the connection up behind a question for so many messages, and tells what this error may have cost.
+    /// Drops the connection after a request for up to `most` messages, and notes the loss that this error may mean.
     fn give_up(&mut self, error: &ServerError, most: usize) {
         let was_asked = matches!(&self.state, State::Connected(there) if there.link.sent() > 0);
         if Q::TAKES_AWAY && was_asked && error.is_silence() {
@@ -220,7 +220,7 @@ impl<Q: Queue> RedisPuller<Q> {
         self.reconnect(error);
     }
 
-    /// What is told where somebody has removed the queue.
+    /// Returns the error for a queue that another client removed.
     fn removed(&self) -> ReceiveError {
         ReceiveError::Gone(format!(
             "{} has the queue '{}' no more, or another one of its name: somebody removed it, and what it held may be gone; \
@@ -230,7 +230,7 @@ impl<Q: Queue> RedisPuller<Q> {
         ))
     }
 
-    /// Does this over the connection, and once more over a new one if that breaks.
+    /// Runs `work` over the connection, and once more over a new one if the connection breaks.
     fn insist<T>(&mut self, work: impl Fn(&mut Q, &mut Link) -> Result<T, ServerError>) -> Result<T, ServerError> {
         match self.try_once(&work) {
             Err(e) if e.may_pass() => self.try_once(&work),
@@ -268,7 +268,7 @@ impl<Q: Queue> Puller for RedisPuller<Q> {
             return Err(news);
         }
         match taken {
-            // What does not pass by itself would come again and again, and nobody would know.
+            // An error that does not pass by itself would recur on every connection, without a report.
             Err(e) if !e.may_pass() => {
                 let error = self.server.receive_error(&e);
                 if handed_over == 0 {
@@ -287,7 +287,8 @@ impl<Q: Queue> Puller for RedisPuller<Q> {
         }
         self.insist(Q::acknowledge).map_err(|e| match e {
             ServerError::NotAcknowledged(_) => ReceiveError::NotAcknowledged(format!("{} {e}", self.server.name())),
-            // They are this puller's no more when it is back, or still are: the next call says it again.
+            // The messages are lost to this puller after the reconnect, or still its own: the next call acknowledges
+            // them again.
             e if e.may_pass() => ReceiveError::NotAcknowledged(format!(
                 "{} {e}; what was handed over is not acknowledged: acknowledge it again, or it comes again, marked",
                 self.server.name()
@@ -348,20 +349,20 @@ impl<Q: Queue> Puller for RedisPuller<Q> {
 impl<Q: Queue> Drop for RedisPuller<Q> {
     fn drop(&mut self) {
         if let State::Connected(there) = &mut self.state {
-            // What cannot be given back any more comes again when this puller has been silent for long enough.
+            // Messages that cannot be returned are redelivered once this puller has exceeded its silence limit.
             let _ = self.queue.leave(&mut there.link);
         }
     }
 }
 
 impl Attached {
-    /// By what the next connection knows it.
+    /// Returns the server and the client id, by which the next connection can end this one.
     fn name(&self) -> Option<(Run, i64)> {
         self.run.clone().zip(self.number)
     }
 
-    /// Ends the connection before this one, if the server lets us: what was asked for there, and is still on its way, is not
-    /// done any more when this one goes by what it finds.
+    /// Ends the previous connection, if the server allows it, so that requests in flight there are not executed after
+    /// this connection has read the state of the queue.
     fn end(&mut self, last: Option<&(Run, i64)>) -> Result<(), ServerError> {
         let is_here = |run: &Run| self.run.as_ref().is_some_and(|now| now.is_same_process(run));
         let Some((_, number)) = last.filter(|(run, _)| is_here(run)) else { return Ok(()) };
@@ -372,7 +373,7 @@ impl Attached {
     }
 }
 
-/// Connects, and asks who is there.
+/// Connects, and asks for the server's identity and the client id.
 fn attach(server: &Server) -> Result<Attached, ServerError> {
     let mut link = Link::open_ready(server)?;
     let run = Run::ask(&mut link)?;
@@ -383,33 +384,33 @@ fn attach(server: &Server) -> Result<Attached, ServerError> {
     Ok(Attached { link, run, number })
 }
 
-/// Whether somebody has removed the queue under its puller.
+/// Returns whether the error means that another client removed the queue.
 fn is_of_no_queue(error: &ServerError) -> bool {
     match error {
         ServerError::NoQueue(_) => true,
-        // What servers before version 7.2 say to who sleeps.
+        // Reply of servers before version 7.2 to a blocked client.
         ServerError::NotNow(line) => line.starts_with("UNBLOCKED the stream key no longer exists"),
         _ => false,
     }
 }
 
-/// Whether the server has hung up, where a question that nobody answers would look like a loss. Looked at twice: the
-/// end may lie behind an answer that nobody wanted to see.
+/// Returns whether the server has closed the connection, where a request without an answer would look like a loss.
+/// Checks twice, because the end may lie behind a discarded reply.
 fn is_cut<Q: Queue>(link: &mut Link) -> bool {
     Q::TAKES_AWAY && (0..2).any(|_| link.is_closed())
 }
 
-/// A name for a puller that no other one has.
+/// Returns a name for a puller that no other puller has.
 pub(crate) fn unique_id(clock: HostClock) -> String {
     format!("{:x}-{:x}-{:x}", utc_ns(), std::process::id(), clock.ticks())
 }
 
-/// The message that a puller has taken. What has no header of ours is refused, unless it was asked for by a kind.
+/// Decodes a pulled message. Rejects one without our header, unless the queue has a kind for foreign messages.
 pub(crate) fn message(bytes: &[u8], foreign: Option<u8>) -> Result<Message<'_>, ServerError> {
     wire::pulled(bytes, foreign).ok_or(ServerError::Foreign)
 }
 
-/// A time as the server wants it, in whole milliseconds, of which it takes no fewer than one.
+/// Formats a time for the server, in whole milliseconds and at least 1.
 pub(crate) fn milliseconds(ns: u64) -> String {
     (ns / 1_000_000).max(1).to_string()
 }

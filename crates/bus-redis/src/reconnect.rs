@@ -1,4 +1,4 @@
-//! Making a lost connection again, beside who receives: connecting can take seconds, and looking must not wait.
+//! Background reconnect of a lost connection: connecting can take seconds, and a poll must not wait.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
 use std::sync::{Arc, Weak};
@@ -9,21 +9,21 @@ use tickpath_bus_api::{Outage, Pause};
 use crate::error::ServerError;
 use crate::server::Server;
 
-/// Between two attempts that fail.
+/// Pause between failed attempts.
 pub(crate) const PAUSE: Pause = Pause::between(Duration::from_millis(100), Duration::from_secs(1));
 
-/// How a connection is made and brought to where it was.
+/// Function that opens a connection and restores its state.
 pub(crate) type Open<T> = Box<dyn Fn(&Server) -> Result<T, ServerError> + Send>;
 
-/// A connection that outlives its losses.
+/// Connection that outlives its losses.
 pub(crate) enum State<T> {
     Connected(T),
     Lost(Reconnect<T>),
 }
 
 impl<T: Send + 'static> State<T> {
-    /// Gives the connection up, and lets a thread make it again: at once, or, where that has failed for good before, after a
-    /// pause that grows.
+    /// Drops the connection, and starts a thread that opens it again: at once, or, after a permanent failure, after a
+    /// growing pause.
     pub fn renew(&mut self, server: &Arc<Server>, why: Option<&ServerError>, open: Open<T>) {
         let mut pause = PAUSE;
         if let Self::Lost(failed) = self {
@@ -33,12 +33,12 @@ impl<T: Send + 'static> State<T> {
         self.renew_after(pause, server, why, open);
     }
 
-    /// The same after this pause.
+    /// Drops the connection, and starts a thread that opens it again after this pause.
     pub fn renew_after(&mut self, pause: Pause, server: &Arc<Server>, why: Option<&ServerError>, open: Open<T>) {
         *self = Self::Lost(Reconnect::start(pause, server.clone(), why, open));
     }
 
-    /// Why there is no connection now, in a sentence.
+    /// Returns a sentence on why there is no connection; none while there is one.
     pub fn outage(&self) -> Option<String> {
         match self {
             Self::Connected(_) => None,
@@ -46,7 +46,7 @@ impl<T: Send + 'static> State<T> {
         }
     }
 
-    /// What came of a lost connection, at the one moment when it is known. Without an error it is there again.
+    /// Returns, once, the outcome of a reconnect when it has finished. Without an error the connection is restored.
     pub fn outcome(&mut self) -> Option<Result<(), ServerError>> {
         let Self::Lost(reconnect) = self else { return None };
         match reconnect.outcome()? {
@@ -59,15 +59,15 @@ impl<T: Send + 'static> State<T> {
     }
 }
 
-/// A thread that tries until it has a connection, or an error that does not pass by itself.
+/// Thread that tries until it has a connection, or an error that does not pass by itself.
 pub(crate) struct Reconnect<T> {
     outcome: Receiver<Outcome<T>>,
     ready: Option<Outcome<T>>,
-    /// How long it waited before it tried.
+    /// Pause before the first attempt.
     pause: Pause,
-    /// Why there is no connection: what ended the last one, then why the last attempt failed.
+    /// Reason of the outage: the end of the last connection, then the failure of the last attempt.
     why: Outage,
-    /// The thread ends when this is gone.
+    /// Kept alive by the owner; the thread ends when it is dropped.
     _wanted: Arc<()>,
 }
 
@@ -89,7 +89,7 @@ impl<T: Send + 'static> Reconnect<T> {
         Self { outcome, ready, pause, why, _wanted: wanted }
     }
 
-    /// Sleeps until it is over, or for so long.
+    /// Sleeps until the reconnect has finished, or for `timeout`.
     pub fn wait(&mut self, timeout: Duration) {
         if self.ready.is_none() {
             self.ready = match self.outcome.recv_timeout(timeout) {
@@ -100,7 +100,7 @@ impl<T: Send + 'static> Reconnect<T> {
         }
     }
 
-    /// What came of it, if it is over.
+    /// Returns the outcome, if the reconnect has finished.
     fn outcome(&mut self) -> Option<Outcome<T>> {
         self.ready.take().or_else(|| match self.outcome.try_recv() {
             Ok(outcome) => Some(outcome),
@@ -126,7 +126,7 @@ fn try_until_done<T>(
                 pause.sleep();
             }
             done => {
-                // Who wanted it may have gone meanwhile.
+                // The owner may have been dropped meanwhile.
                 let _ = outcome.send(done);
                 return;
             }

@@ -1,35 +1,35 @@
-//! The Redis protocol (RESP2): commands out, replies in.
+//! The Redis protocol (RESP2): encodes commands, parses replies.
 //!
-//! A reply is a tree. It is read as its items in their order, each array as its length in front of what it holds.
-//! Reading starts anew when more bytes have come, which costs nothing: it hops from length to length. All lengths are
-//! bounded before they are believed, and nothing is allocated for them.
+//! A reply is a tree, read as its items in order; an array is read as its length, before its elements. When more bytes
+//! have come, parsing restarts from the first byte, which is cheap because it hops from length to length. Every length
+//! is checked against a bound before it is used, and nothing is allocated for it.
 //!
-//! One reply is bounded as a whole: in its bytes by the question (see [`room_for`]), in its values, and in how deep its
-//! arrays lie inside each other. A server that goes beyond a bound is not read any further.
+//! One reply is bounded as a whole: in bytes by the request (see [`room_for`]), in its number of values, and in the
+//! nesting depth of its arrays. After a reply that exceeds a bound nothing more is read from the server.
 
 use std::fmt;
 use std::io::Write;
 
-/// The longest payload that is believed, in bytes: twice what a server buffers for one subscriber by default.
+/// The longest payload that is accepted, in bytes: twice what a server buffers for one subscriber by default.
 pub(crate) const MAX_BULK_BYTES: usize = 64 << 20;
 
-/// The longest reply to a question for many messages, in bytes: as many of the longest messages as one answer brings, and
-/// some more.
+/// Max length of a reply to a request for many messages, in bytes: room for 100 messages of the longest payload that
+/// can be sent, and some more.
 const MAX_REPLY_BYTES: usize = 104 * (16 << 20);
 
-/// The longest reply that brings no message, in bytes: the slots of a cluster of 1,000 nodes have a tenth of it.
+/// Max length of a reply that brings no message, in bytes: ten times the slot table of a cluster of 1,000 nodes.
 pub(crate) const MAX_TOLD_BYTES: usize = 8 << 20;
 
-/// The longest status or error line, in bytes.
+/// Max length of a status or error line, in bytes.
 const MAX_LINE_BYTES: usize = 8 << 10;
 
-/// The most values in all arrays of one reply.
+/// Max number of values in all arrays of one reply.
 const MAX_ITEMS: usize = 1 << 20;
 
-/// The most arrays that lie one inside the other; no answer that is asked for has more than five.
+/// Max nesting depth of arrays; no reply to our requests needs more than five.
 const MAX_DEPTH: usize = 16;
 
-/// What is no Redis server's reply, or not the reply to what was asked.
+/// Error for bytes of no Redis server, or for a reply of the wrong shape.
 pub(crate) const UNEXPECTED: Malformed = Malformed::Not("an unexpected reply");
 
 /// One item of a reply.
@@ -49,27 +49,27 @@ pub(crate) enum Item<'a> {
     Null,
 }
 
-/// Bytes that are not taken in.
+/// Error of a reply that cannot be accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Malformed {
-    /// No Redis server sends them.
+    /// Bytes that no Redis server sends.
     #[error("{0}")]
     Not(&'static str),
-    /// The reply goes beyond a bound.
+    /// A reply that exceeds a bound.
     #[error("a reply of more than {0}")]
     Beyond(Limit),
 }
 
-/// A bound of one reply. Reads on after "more than".
+/// Bound of one reply. Its text follows "more than" in a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Limit {
     /// Bytes of one payload.
     Payload,
     /// Bytes of the whole reply.
     Bytes(usize),
-    /// Values in all its arrays.
+    /// Values in all arrays of the reply.
     Items,
-    /// Arrays one inside the other.
+    /// Nesting depth of arrays.
     Depth,
 }
 
@@ -84,27 +84,27 @@ impl fmt::Display for Limit {
     }
 }
 
-/// Reads items, one after the other.
+/// Parser that yields the items of a reply in order.
 #[derive(Debug, Clone)]
 pub(crate) struct Items<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// The most bytes that are read.
+    /// Max number of bytes that are read.
     most: usize,
 }
 
-/// The most bytes of a reply that brings so many messages.
+/// Returns the max length of a reply that brings at most `messages` messages, in bytes.
 pub(crate) fn room_for(messages: usize) -> usize {
     messages.saturating_mul(MAX_BULK_BYTES).saturating_add(MAX_TOLD_BYTES).min(MAX_REPLY_BYTES)
 }
 
-/// How many bytes the first reply in these has, of at most so many; none if it is not whole yet.
+/// Returns the length of the first reply in `bytes`, at most `most`; none if it is incomplete.
 pub(crate) fn length(bytes: &[u8], most: usize) -> Result<Option<usize>, Malformed> {
     let mut items = Items::within(bytes, most);
     Ok(items.skip()?.then_some(items.at))
 }
 
-/// The payload, if this whole reply is a message on a channel.
+/// Returns the payload if this complete reply is a message on a channel.
 pub(crate) fn message(reply: &[u8]) -> Option<&[u8]> {
     let mut items = Items::of(reply);
     let is_message = items.array() == Ok(3) && items.bulk() == Ok(&b"message"[..]);
@@ -117,12 +117,12 @@ pub(crate) fn command(out: &mut Vec<u8>, parts: &[&str]) {
     front(out, parts, 0);
 }
 
-/// Appends a command up to its last part, which follows by [`bulk`].
+/// Appends a command without its last part, which the caller appends by [`bulk`].
 pub(crate) fn head(out: &mut Vec<u8>, parts: &[&str]) {
     front(out, parts, 1);
 }
 
-/// Appends a command up to its last parts, of which so many follow by [`bulk`].
+/// Appends a command without its last `follow` parts, which the caller appends by [`bulk`].
 pub(crate) fn front(out: &mut Vec<u8>, parts: &[&str], follow: usize) {
     count(out, b'*', parts.len() + follow);
     for part in parts {
@@ -130,7 +130,7 @@ pub(crate) fn front(out: &mut Vec<u8>, parts: &[&str], follow: usize) {
     }
 }
 
-/// Appends one part of a command, or a payload, from its pieces.
+/// Appends one part of a command, or a payload, made of pieces.
 pub(crate) fn bulk(out: &mut Vec<u8>, pieces: &[&[u8]]) {
     count(out, b'$', pieces.iter().map(|piece| piece.len()).sum());
     for piece in pieces {
@@ -140,22 +140,22 @@ pub(crate) fn bulk(out: &mut Vec<u8>, pieces: &[&[u8]]) {
 }
 
 impl<'a> Items<'a> {
-    /// The items of these bytes, from the first one on.
+    /// Returns the items of these bytes, from the first one on.
     pub fn of(bytes: &'a [u8]) -> Self {
         Self::within(bytes, MAX_REPLY_BYTES)
     }
 
-    /// The same, of a reply that has at most so many bytes.
+    /// Returns the items of a reply that has at most `most` bytes.
     pub fn within(bytes: &'a [u8], most: usize) -> Self {
         Self { bytes, at: 0, most }
     }
 
-    /// How many bytes are read.
+    /// Returns the number of bytes read so far.
     pub fn at(&self) -> usize {
         self.at
     }
 
-    /// The next item; none if it is not whole yet, and then the same again.
+    /// Reads the next item; none, without moving on, if it is incomplete.
     pub fn item(&mut self) -> Result<Option<Item<'a>>, Malformed> {
         let start = self.at;
         let item = self.read()?;
@@ -165,9 +165,9 @@ impl<'a> Items<'a> {
         if self.at > self.most { Err(self.beyond()) } else { Ok(item) }
     }
 
-    /// Passes over one value with all that it holds; false if it is not whole yet.
+    /// Skips one value with everything in it; false if it is incomplete.
     pub fn skip(&mut self) -> Result<bool, Malformed> {
-        // How many values are to come of each array that is open; the first one holds the value itself.
+        // Values still to come of each open array; the first element counts the value itself.
         let mut left = [0; MAX_DEPTH + 1];
         left[0] = 1;
         let (mut depth, mut announced) = (0, 0);
@@ -193,7 +193,7 @@ impl<'a> Items<'a> {
         }
     }
 
-    /// The length of the array that must come next; 0 if it is null.
+    /// Reads an array's head and returns its length, 0 if it is null; any other item is an error.
     pub fn array(&mut self) -> Result<usize, Malformed> {
         match self.item()? {
             Some(Item::Array(length)) => Ok(length),
@@ -202,12 +202,12 @@ impl<'a> Items<'a> {
         }
     }
 
-    /// The payload that must come next.
+    /// Reads a payload; any other item is an error.
     pub fn bulk(&mut self) -> Result<&'a [u8], Malformed> {
         self.bulk_or_null()?.ok_or(UNEXPECTED)
     }
 
-    /// The payload or the null that must come next.
+    /// Reads a payload or a null; any other item is an error.
     pub fn bulk_or_null(&mut self) -> Result<Option<&'a [u8]>, Malformed> {
         match self.item()? {
             Some(Item::Bulk(payload)) => Ok(Some(payload)),
@@ -216,7 +216,7 @@ impl<'a> Items<'a> {
         }
     }
 
-    /// The number that must come next.
+    /// Reads an integer; any other item is an error.
     pub fn integer(&mut self) -> Result<i64, Malformed> {
         match self.item()? {
             Some(Item::Integer(number)) => Ok(number),
@@ -224,7 +224,7 @@ impl<'a> Items<'a> {
         }
     }
 
-    /// The status that must come next.
+    /// Reads a status; any other item is an error.
     pub fn status(&mut self) -> Result<&'a [u8], Malformed> {
         match self.item()? {
             Some(Item::Status(line)) => Ok(line),
@@ -262,7 +262,7 @@ impl<'a> Items<'a> {
         Ok(Some(Item::Bulk(payload)))
     }
 
-    /// A length up to `most`, which is this limit; within, none for the length -1.
+    /// Reads a length up to `most`, beyond which the error names `limit`. The inner option is none for the length -1.
     fn length(&mut self, most: usize, limit: Limit) -> Result<Option<Option<usize>>, Malformed> {
         let Some(number) = self.number()? else { return Ok(None) };
         match usize::try_from(number) {
@@ -308,7 +308,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A reply as a server means it.
+    /// Reply of a server as a tree.
     #[derive(Debug, Clone)]
     enum Tree {
         Integer(i64),
@@ -350,7 +350,7 @@ mod tests {
         }
     }
 
-    /// A message on a channel.
+    /// Encodes a message on a channel.
     fn push(payload: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::new();
         head(&mut bytes, &["message", "ticks"]);
@@ -358,12 +358,12 @@ mod tests {
         bytes
     }
 
-    /// How many bytes the first of these replies has.
+    /// Returns the length of the first of these replies.
     fn whole(bytes: &[u8]) -> Result<Option<usize>, Malformed> {
         length(bytes, MAX_REPLY_BYTES)
     }
 
-    /// All payloads in a stream that comes in pieces of these sizes, in turn.
+    /// Returns all payloads of a stream that is received in pieces of these sizes, in turn.
     fn payloads(stream: &[u8], pieces: &[usize]) -> Result<Vec<Vec<u8>>, Malformed> {
         let (mut found, mut start, mut end) = (Vec::new(), 0, 0);
         for piece in pieces.iter().cycle() {

@@ -1,8 +1,8 @@
-//! How much of a stream stays: about so many bytes, and nothing that is older.
+//! Trimming of a stream: to about so many bytes, and to a max age.
 //!
-//! A server counts entries and not bytes, so that the size is a count: the bytes that the topic may have, over the mean of
-//! its messages. It is told every so many messages to forget what is beyond that, and rounds up to whole nodes of 100
-//! entries or 4 KiB. Ids are times of the server's clock, by which what is too old goes, to the entry.
+//! A server counts entries, not bytes, so the size limit is a count: the topic's bytes over the mean size of its
+//! messages. A trim to that count is sent once in a number of messages, and the server rounds up to whole nodes of 100
+//! entries or 4 KiB. Entry ids are times of the server's clock, and trimming by age is exact.
 
 use tickpath_bus_api::{Policy, TopicConfig};
 
@@ -11,31 +11,31 @@ use crate::link::Link;
 use crate::resp;
 use crate::stream::{Id, read_entries};
 
-/// The newest entries by which a publisher that comes learns the mean.
+/// Number of newest entries from which a new publisher learns the mean size.
 const SAMPLE: usize = 8;
 
-/// The mean is that of about so many messages.
+/// Number of messages that the mean covers, about.
 const MEAN_OF: u64 = 1024;
 
-/// The most messages between two cuts.
+/// Max number of messages between two trims.
 const MOST_BETWEEN: u64 = 64;
 
-/// Cuts a stream to its size and age, as its publisher knows it.
+/// Size and age limits of a stream, as one publisher applies them.
 pub(crate) struct Retention {
     topic: String,
     capacity_bytes: u64,
     max_age_ms: Option<u64>,
-    /// What the mean is made of: bytes, and how many messages have these.
+    /// Bytes and number of the messages that make up the mean.
     bytes: u64,
     messages: u64,
-    /// Messages since the last cut.
+    /// Messages since the last trim by size.
     since: u64,
-    /// When the last cut by age was, by the server's clock.
+    /// Time of the last trim by age, by the server's clock.
     aged_ms: u64,
 }
 
 impl Retention {
-    /// What this configuration asks for; none if everything stays.
+    /// Returns the limits of this configuration; none if everything stays.
     pub fn of(topic: &str, config: &TopicConfig) -> Option<Self> {
         (config.policy == Policy::Overwrite).then(|| Self {
             topic: topic.to_owned(),
@@ -48,7 +48,7 @@ impl Retention {
         })
     }
 
-    /// Learns what messages the stream has by now, and whether it may be cut.
+    /// Learns the mean size from the newest entries, and checks that this user may trim the stream.
     pub fn begin(&mut self, link: &mut Link) -> Result<(), ServerError> {
         let mut lengths = Vec::new();
         let sample = SAMPLE.to_string();
@@ -61,7 +61,7 @@ impl Retention {
         Ok(())
     }
 
-    /// A message of so many bytes was added.
+    /// Counts a new message of this size.
     pub fn add(&mut self, bytes: usize) {
         if self.messages >= MEAN_OF {
             (self.bytes, self.messages) = (self.bytes / 2, self.messages / 2);
@@ -71,7 +71,7 @@ impl Retention {
         self.since += 1;
     }
 
-    /// The commands that cut the stream, where it is time for that; `last` is the entry that was added last.
+    /// Returns the trims that are due; `last` is the id of the newest entry.
     pub fn cuts(&mut self, last: Id) -> Vec<Vec<u8>> {
         let mut cuts = Vec::new();
         if let Some(most) = self.most_entries()
@@ -96,7 +96,7 @@ impl Retention {
         command
     }
 
-    /// How many entries have about the bytes that the topic may have; none as long as there was no message.
+    /// Returns the max number of entries: capacity over mean size. None before the first message.
     fn most_entries(&self) -> Option<u64> {
         let mean = self.bytes.checked_div(self.messages)?.max(1);
         Some((self.capacity_bytes / mean).max(1))
@@ -112,7 +112,7 @@ mod tests {
         Retention::of("ticks", &config).expect("it overwrites")
     }
 
-    /// What is cut when a message of so many bytes was added at this millisecond.
+    /// Adds a message of this size at this millisecond, and returns the trims that are due.
     fn cuts(retention: &mut Retention, bytes: usize, ms: u64) -> Vec<String> {
         retention.add(bytes);
         let cuts = retention.cuts(Id::new(ms, 0));

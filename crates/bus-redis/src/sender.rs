@@ -1,4 +1,4 @@
-//! Sends messages, each by one command: to a channel, to a list, or to a stream. Says of each what became of it.
+//! Publisher and pusher: one command per message, to a channel, a list or a stream, with the outcome of each message.
 
 use std::sync::Arc;
 
@@ -16,75 +16,76 @@ use crate::stream::{FIELD, Id};
 /// The longest payload, in bytes: half of what a server with default settings buffers before it drops a subscriber.
 pub const MAX_PAYLOAD_BYTES: usize = 16 << 20;
 
-/// How often a publisher on a channel asks whether its server has become a replica, which takes everything and tells nobody
-/// of the master, in nanoseconds.
+/// Interval, in nanoseconds, at which a publisher on a channel checks that its server is a master: a replica accepts
+/// each message, and none reaches the master's subscribers.
 const LOOK_NS: u64 = 1_000_000_000;
 
-/// How a sender connects.
+/// Function that opens a sender's connection.
 pub(crate) type Connect = fn(&Server) -> Result<Link, ServerError>;
 
-/// A publisher or a pusher, with its own connection.
+/// Publisher or pusher with its own connection.
 pub(crate) struct Sender {
     server: Arc<Server>,
     connect: Connect,
-    /// The command up to the message.
+    /// Command up to the message.
     head: Vec<u8>,
-    /// None after an error, when replies may be left in it.
+    /// Connection; none after an error, when it may still hold replies.
     link: Option<Link>,
     reconnects: u64,
     numbering: Numbering,
-    /// Of what the last call left unknown, the whole values: they are sent again as they are.
+    /// Messages of the last call that are in doubt, as whole values: a resend repeats them unchanged.
     unknown: Vec<Vec<u8>>,
-    /// What is unknown and was refused for good when it was sent again.
+    /// Messages in doubt whose resend was refused permanently.
     given_up: Option<GivenUp>,
-    /// Commands on their way; kept, so that sending allocates nothing.
+    /// Encoded commands in flight; the buffer is kept, so that sending allocates nothing.
     packed: Vec<u8>,
     audience: Audience,
-    /// What is cut of the stream; none if everything stays.
+    /// Trimming of the stream; none if everything stays.
     retention: Option<Retention>,
 }
 
-/// Messages of which nobody will know.
+/// Messages whose outcome will stay unknown.
 struct GivenUp {
     count: usize,
-    /// Why they are not sent again.
+    /// Reason why they are not sent again.
     sentence: String,
 }
 
-/// Who hears a publisher, by what the server says.
+/// Subscribers of a channel, as the server counts them.
 struct Audience {
-    /// The server counts who hears a message, which only a channel has.
+    /// True if the server counts the receivers of a message, which it does only for a channel.
     is_counted: bool,
-    /// Somebody heard the last message.
+    /// True if the last message had a receiver.
     is_there: bool,
-    /// When the server's role was asked last.
+    /// Time of the last check of the server's role.
     asked: Moment,
 }
 
-/// What became of messages that were not all taken.
+/// Outcome of messages that were not all accepted.
 struct Failure {
     fates: Vec<Fate>,
-    /// Why the first one was not.
+    /// Error of the first one that was not.
     error: ServerError,
 }
 
 impl Sender {
-    /// Publishes to a channel.
+    /// Creates a publisher to a channel.
     pub fn to_channel(server: Arc<Server>, topic: &str) -> Result<Self, ConnectError> {
-        // A server that loads its data publishes, and does nothing else.
+        // A loading server publishes, though it refuses other commands.
         let mut sender = Self::open(server, Link::open_to_publish, &["PUBLISH", topic])?;
-        // The nodes of a cluster tell each other what is published, replicas too.
+        // Cluster nodes, replicas included, forward published messages to each other.
         sender.audience.is_counted = !sender.server.is_cluster();
         Ok(sender)
     }
 
-    /// Sends to what the server keeps, by a command whose second part is its name, and the last one the message.
+    /// Creates a sender to a key. The command's second part is the name of the key, and its last part will be the
+    /// message.
     pub fn to_key(server: Arc<Server>, command: &[&str]) -> Result<Self, ConnectError> {
         let server = command.get(1).map_or_else(|| server.clone(), |name| server.at(name));
         Self::open(server, Link::open_ready, command)
     }
 
-    /// Publishes to a stream, which is cut to what this says, if anything.
+    /// Creates a publisher to a stream, which it trims to `retention` if there is one.
     pub fn to_stream(server: Arc<Server>, topic: &str, retention: Option<Retention>) -> Result<Self, ConnectError> {
         let mut sender = Self::to_key(server, &["XADD", topic, "*", FIELD])?;
         sender.retention = retention;
@@ -94,7 +95,7 @@ impl Sender {
         Ok(sender)
     }
 
-    /// Connects now, so that the first message does not pay for it.
+    /// Connects at once, so that the first message does not pay for it.
     fn open(server: Arc<Server>, connect: Connect, command: &[&str]) -> Result<Self, ConnectError> {
         let link = connect(&server).map_err(|e| server.error(&e))?;
         let mut head = Vec::new();
@@ -130,14 +131,14 @@ impl Sender {
         sent.map_err(|failure| failure.told(self.server.name()))
     }
 
-    /// Sends a message that has its origin from elsewhere.
+    /// Sends a message that brings its origin from another transport.
     fn send_on(&mut self, origin: Origin, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError> {
         check_message(kind, payload, MAX_PAYLOAD_BYTES)?;
         let sent = self.send_from(origin, stamp, kind, &[payload]);
         sent.map_err(|failure| failure.told(self.server.name()).error)
     }
 
-    /// Sends messages of which the first has this origin, and the others the numbers behind it.
+    /// Sends messages: the first one has this origin, the others the numbers after it.
     fn send_from(&mut self, first: Origin, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), Failure> {
         self.unknown.clear();
         self.given_up = None;
@@ -160,7 +161,7 @@ impl Sender {
         sent
     }
 
-    /// Sends what is unknown once more, as it was.
+    /// Resends the messages in doubt, unchanged.
     fn send_again(&mut self) -> Result<(), BatchError> {
         let values = std::mem::take(&mut self.unknown);
         if values.is_empty() {
@@ -172,7 +173,7 @@ impl Sender {
             resp::bulk(&mut packed, &[value]);
         }
         let Err(mut failure) = self.exchange(&packed, values.len()) else { return Ok(()) };
-        // What is surely not taken this time may have been taken the time before.
+        // A message that is refused now may have been accepted the first time.
         let open = failure.fates.iter_mut().filter(|fate| **fate == Fate::NotPublished);
         open.for_each(|fate| *fate = Fate::Unknown);
         if failure.error.may_pass() {
@@ -190,8 +191,8 @@ impl Sender {
         Err(told)
     }
 
-    /// Sends commands in one go, then takes their replies. What a node of a cluster has not any more it refuses, and then the
-    /// node is asked that has it.
+    /// Sends commands in one write, then reads their replies. If a cluster node refuses because the name has moved,
+    /// sends them to the node that has it now.
     fn exchange(&mut self, packed: &[u8], count: usize) -> Result<(), Failure> {
         match self.exchange_here(packed, count) {
             Err(failure) if failure.has_moved() => self.exchange_here(packed, count),
@@ -199,7 +200,7 @@ impl Sender {
         }
     }
 
-    /// The same with one node. A connection that was lost before anything went out is made again.
+    /// Sends commands to one node. Restores a connection that was lost before any byte went out.
     fn exchange_here(&mut self, packed: &[u8], count: usize) -> Result<(), Failure> {
         let all = |fate, error| Failure { fates: vec![fate; count], error };
         let mut link = match self.link.take().and_then(|mut link| (!link.is_closed()).then_some(link)) {
@@ -219,7 +220,7 @@ impl Sender {
         self.take_replies(link, count)
     }
 
-    /// Connects anew. Only what was lost counts: the first connection is made when a sender is opened.
+    /// Connects again. Counts as a reconnect, unlike the connection made when a sender is opened.
     fn reconnect(&mut self) -> Result<Link, ServerError> {
         let link = (self.connect)(&self.server)?;
         self.reconnects += 1;
@@ -250,13 +251,13 @@ impl Sender {
             }
         }
         if let Some(failure) = failure {
-            // A server that refuses may be the wrong one by now: the next call looks for the right one.
+            // A server that refuses may have become the wrong one: the next call looks for the right one.
             return Err(failure);
         }
         if let (Some(retention), Some(Reply::Id(id))) = (&mut self.retention, last)
             && !retention.cuts(id).iter().all(|cut| link.tell(cut).is_ok())
         {
-            // The messages are published, and the next connection cuts the stream.
+            // The messages are published, and the next connection trims the stream.
             return Ok(());
         }
         if !self.audience.is_due(last != Some(Reply::Count(0))) {
@@ -268,16 +269,16 @@ impl Sender {
                 self.link = Some(link);
                 Ok(())
             }
-            // Some of them may have reached others while it was the master; their numbers are used up.
+            // Some messages may have reached subscribers while the server was the master; their numbers are used up.
             Ok(false) => Err(Failure { fates: vec![Fate::Unknown; count], error: ServerError::Replica }),
-            // The messages are published, but the connection is of no more use.
+            // The messages are published, but the connection is unusable.
             Err(_) => Ok(()),
         }
     }
 }
 
 impl Audience {
-    /// Whether the server's role is to be asked: once a second, and at once when nobody hears any more.
+    /// Returns whether to check the server's role: once a second, and as soon as a message has no receiver any more.
     fn is_due(&mut self, heard: bool) -> bool {
         if !self.is_counted {
             return false;
@@ -303,7 +304,7 @@ impl GivenUp {
 }
 
 impl Failure {
-    /// Whether all was refused because another node has it.
+    /// Returns whether every message was refused because another node has the name.
     fn has_moved(&self) -> bool {
         self.error.is_moved() && self.fates.iter().all(|&fate| fate == Fate::NotPublished)
     }
@@ -358,12 +359,12 @@ impl Pusher for Sender {
     }
 }
 
-/// What a server says to a message that it takes.
+/// Server's reply to a message that it accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reply {
-    /// How many messages there are, or, of a channel, how many hear it.
+    /// Number of messages in the list, or, for a channel, of receivers.
     Count(i64),
-    /// What it calls the entry.
+    /// Id of the new entry.
     Id(Id),
 }
 

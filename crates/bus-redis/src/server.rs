@@ -1,4 +1,4 @@
-//! Which servers a URL names, and how to log in to them.
+//! Servers named by a URL, and the login to them.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -13,23 +13,23 @@ use tickpath_tls::{ALL_VERSIONS, ClientConfig, client_config};
 use crate::error::ServerError;
 use crate::slot::slot;
 
-/// How long a server may take to accept, and to answer.
+/// Timeout of a connect, and of an answer.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The port if the URL has none.
+/// Default port of a server.
 pub(crate) const PORT: u16 = 6379;
 
-/// That of sentinels.
+/// Default port of a sentinel.
 const SENTINEL_PORT: u16 = 26379;
 
-/// What a URL of this transport looks like.
+/// Form of this transport's URLs, for errors.
 const FORM: &str = "use redis://[USER:PASSWORD@]HOST:PORT[,HOST:PORT][/DATABASE][?streams][&tls][&cluster]\
                     [&sentinel=NAME[&sentinel-password=…]][&silence=SECONDS] or redis+unix:///PATH/TO/SOCKET[?streams][&silence=SECONDS]";
 
-/// The longest path that a Unix socket can have, in bytes.
+/// Max length of a Unix socket's path, in bytes.
 const MAX_PATH_BYTES: usize = 107;
 
-/// Servers of which one is the master, how to log in there, and what to use.
+/// Candidate servers, of which one is the master, with the login and the mechanism to use.
 #[derive(Clone)]
 pub(crate) struct Server {
     name: String,
@@ -38,27 +38,27 @@ pub(crate) struct Server {
     names: Names,
     database: i64,
     mechanism: Mechanism,
-    /// The addresses are those of sentinels, who know where the master of this name is.
+    /// Name of the master; the addresses are then those of sentinels, which know where it is.
     sentinel: Option<String>,
-    /// The sentinels' own password, if they have another one than the servers.
+    /// Password of the sentinels, if it differs from the servers' password.
     sentinel_password: Option<String>,
-    /// The addresses are those of nodes of a cluster.
+    /// True if the addresses are those of cluster nodes.
     is_cluster: bool,
-    /// The slot of the name that is spoken of, which one node of a cluster has.
+    /// Cluster slot of the topic or queue to be used, which one node has.
     slot: Option<u16>,
     tls: Option<Arc<ClientConfig>>,
     silence: Duration,
     clock: HostClock,
 }
 
-/// Where a server listens.
+/// Address on which a server listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Address {
     Tcp { host: String, port: u16 },
     Unix(PathBuf),
 }
 
-/// What carries topics and queues.
+/// Mechanism that carries topics and queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mechanism {
     /// Publish and subscribe, and lists.
@@ -68,7 +68,7 @@ pub(crate) enum Mechanism {
 }
 
 impl Server {
-    /// Reads a URL, and the files that it names. The URL itself is not in errors, because it may hold a password.
+    /// Parses a URL, and reads the files that it names. Errors do not repeat the URL, because it may hold a password.
     pub fn parse(url: &str) -> Result<Self, ConnectError> {
         let refused = |what: &str| ConnectError::Url(format!("{what}; {FORM}"));
         let is_unix = url.starts_with("redis+unix://");
@@ -125,92 +125,92 @@ impl Server {
         })
     }
 
-    /// The same for who speaks of this topic or queue.
+    /// Returns this server for the use of one topic or queue.
     pub fn at(&self, name: &str) -> Arc<Self> {
         Arc::new(Self { slot: Some(slot(name)), ..self.clone() })
     }
 
-    /// Names of topics there.
+    /// Returns the names of topics on the server.
     pub fn names(&self) -> &Names {
         &self.names
     }
 
-    /// Whether it is a cluster.
+    /// Returns whether the servers form a cluster.
     pub fn is_cluster(&self) -> bool {
         self.is_cluster
     }
 
-    /// The slot in a cluster of what is spoken of; none where any node will do.
+    /// Returns the cluster slot of the topic or queue in use; none where any node will do.
     pub fn slot(&self) -> Option<u16> {
         self.slot.filter(|_| self.is_cluster)
     }
 
-    /// Its name for people, without a password.
+    /// Returns the name for messages, without a password.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Where it may listen, in the order in which that is tried.
+    /// Returns the addresses, in the order in which they are tried.
     pub fn addresses(&self) -> &[Address] {
         &self.addresses
     }
 
-    /// The master's name, if the addresses are those of sentinels.
+    /// Returns the master's name, if the addresses are those of sentinels.
     pub fn sentinel(&self) -> Option<&str> {
         self.sentinel.as_deref()
     }
 
-    /// User name, if any, and password, of the sentinels.
+    /// Returns the sentinels' user name, if any, and password.
     pub fn sentinel_login(&self) -> Option<(Option<&str>, &str)> {
         self.sentinel_password.as_deref().map(|password| (None, password)).or_else(|| self.login())
     }
 
-    /// Whether one of several is the master.
+    /// Returns whether one of several servers is the master.
     pub fn is_one_of_several(&self) -> bool {
         self.addresses.len() > 1 || self.sentinel.is_some()
     }
 
-    /// What a connection goes by over TLS, if that is a must.
+    /// Returns the TLS configuration of connections, if TLS is required.
     pub fn tls(&self) -> Option<&Arc<ClientConfig>> {
         self.tls.as_ref()
     }
 
-    /// What carries topics and queues there.
+    /// Returns the mechanism that carries topics and queues.
     pub fn mechanism(&self) -> Mechanism {
         self.mechanism
     }
 
-    /// How long it may say nothing to who listens.
+    /// Returns the longest silence before a subscriber's connection counts as dead.
     pub fn silence(&self) -> Duration {
         self.silence
     }
 
-    /// What waiting for it goes by.
+    /// Returns the clock that timeouts use.
     pub fn clock(&self) -> HostClock {
         self.clock
     }
 
-    /// User name, if any, and password.
+    /// Returns the user name, if any, and password.
     pub fn login(&self) -> Option<(Option<&str>, &str)> {
         self.login.as_ref().map(|(user, password)| (user.as_deref(), password.as_str()))
     }
 
-    /// The number of the database; channels are the same in all.
+    /// Returns the number of the database; channels are the same in all.
     pub fn database(&self) -> i64 {
         self.database
     }
 
-    /// An error for who wanted to connect.
+    /// Returns the error of a failed connect.
     pub fn error(&self, error: &ServerError) -> ConnectError {
         ConnectError::Server { server: self.name.clone(), what: error.to_string() }
     }
 
-    /// An error for who receives or pulls.
+    /// Returns the error of a failed receive or pull.
     pub fn receive_error(&self, error: &ServerError) -> ReceiveError {
         ReceiveError::Other(self.sentence(error).into())
     }
 
-    /// An error with the server's name before it.
+    /// Formats an error with the server's name before it.
     pub fn sentence(&self, error: &ServerError) -> String {
         format!("{} {error}", self.name())
     }
@@ -227,7 +227,7 @@ impl fmt::Display for Address {
 }
 
 impl fmt::Debug for Server {
-    /// The name alone: the rest may hold a password.
+    /// Prints the name alone: the other fields may hold a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)
     }

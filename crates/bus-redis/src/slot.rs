@@ -1,16 +1,16 @@
-//! Where a name lies in a cluster: each node has some of 16,384 slots, and the name's checksum tells in which one it is.
+//! Slots of a cluster: each node has some of the 16,384 slots, and a checksum of a name gives its slot.
 
-/// How many slots a cluster has.
+/// Number of slots of a cluster.
 const SLOTS: u16 = 16_384;
 
-/// The slot of a name: of what it has between its first braces, if it has something there, else of all of it.
+/// Returns the slot of a name: that of the text in its first braces, if there is any, else that of the whole name.
 pub(crate) fn slot(key: &str) -> u16 {
     let braced = key.split_once('{').and_then(|(_, rest)| rest.split_once('}')).map(|(tag, _)| tag);
     let tag = braced.filter(|tag| !tag.is_empty()).unwrap_or(key);
     checksum(tag.as_bytes()) % SLOTS
 }
 
-/// CRC-16 as of XMODEM.
+/// Computes the CRC-16 of the XMODEM variant.
 fn checksum(bytes: &[u8]) -> u16 {
     bytes.iter().fold(0, |sum, &byte| {
         let mixed = sum ^ u16::from(byte) << 8;

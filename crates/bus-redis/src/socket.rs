@@ -1,4 +1,4 @@
-//! A stream of bytes to a server, over TCP, TLS or a Unix socket.
+//! Byte stream to a server, over TCP, TLS or a Unix socket.
 
 use std::io::{self, Read, Write};
 use std::mem::MaybeUninit;
@@ -13,11 +13,11 @@ use tickpath_tls::{ClientConfig, ClientConnection, StreamOwned, server_name, why
 use crate::error::ServerError;
 use crate::server::{Address, TIMEOUT};
 
-/// A server that is gone without a word is noticed within a minute, also by who only listens.
+/// Keepalive that detects a vanished server within a minute, even for a client that only receives.
 const KEEPALIVE: TcpKeepalive =
     TcpKeepalive::new().with_time(Duration::from_secs(10)).with_interval(Duration::from_secs(5));
 
-/// An open socket.
+/// Open socket.
 #[derive(Debug)]
 pub(crate) enum Socket {
     Tcp(TcpStream),
@@ -26,7 +26,7 @@ pub(crate) enum Socket {
 }
 
 impl Socket {
-    /// Connects, over TLS if this says how; reading and writing wait for [`TIMEOUT`] then.
+    /// Connects, over TLS if there is a configuration; reads and writes then time out after [`TIMEOUT`].
     pub fn connect(address: &Address, tls: Option<&Arc<ClientConfig>>) -> Result<Self, ServerError> {
         match address {
             Address::Tcp { host, port } => {
@@ -39,7 +39,7 @@ impl Socket {
                 }
             }
             Address::Unix(path) => {
-                // Never waits, unless the server's queue of those who connect is full.
+                // Never waits, unless the server's backlog is full.
                 let unix = UnixStream::connect(path)?;
                 unix.set_write_timeout(Some(TIMEOUT))?;
                 unix.set_read_timeout(Some(TIMEOUT))?;
@@ -48,7 +48,7 @@ impl Socket {
         }
     }
 
-    /// What the other end has sent or done that nobody has read yet. Takes nothing in, and never waits.
+    /// Returns the unread state of the socket, without reading or waiting.
     pub fn news(&self) -> News {
         let mut byte = [MaybeUninit::uninit()];
         let flags = libc::MSG_PEEK | libc::MSG_DONTWAIT;
@@ -68,25 +68,25 @@ impl Socket {
         }
     }
 
-    /// Whether reading and writing return at once.
+    /// Sets whether reads and writes return at once.
     pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
         self.reference().set_nonblocking(nonblocking)
     }
 
-    /// How long reading waits, where it does.
+    /// Sets the timeout of blocking reads.
     pub fn set_read_timeout(&self, timeout: Duration) -> io::Result<()> {
         self.reference().set_read_timeout(Some(timeout))
     }
 }
 
-/// What a socket has.
+/// Unread state of a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum News {
     /// Neither bytes nor an end.
     Nothing,
     /// Bytes.
     Bytes,
-    /// The other end has hung up.
+    /// The server has closed the connection.
     End,
 }
 
@@ -114,7 +114,7 @@ impl Write for Socket {
     }
 }
 
-/// Shakes hands.
+/// Performs the TLS handshake.
 fn secure(mut tcp: TcpStream, host: &str, config: &Arc<ClientConfig>) -> Result<Socket, ServerError> {
     let name = server_name(host).map_err(ServerError::NoTls)?;
     let mut tls = ClientConnection::new(config.clone(), name)

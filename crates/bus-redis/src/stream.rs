@@ -1,6 +1,6 @@
-//! Streams of the server: ids, entries, and where a stream begins and ends.
+//! Streams of the server: ids, entries and extents.
 //!
-//! An entry of ours has one field, [`FIELD`], whose value is a message with its header.
+//! Our entries have one field, [`FIELD`], whose value is a message with its header.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,73 +12,75 @@ use crate::error::ServerError;
 use crate::link::Link;
 use crate::resp::{self, Item, Items, Malformed, UNEXPECTED};
 
-/// The field that holds the message.
+/// Name of the field that holds the message.
 pub(crate) const FIELD: &str = "m";
 
-/// How many messages the answer to [`ask_extent`] brings: the oldest entry and the newest one.
+/// Number of messages in the answer to [`ask_extent`]: the oldest entry and the newest one.
 pub(crate) const MESSAGES_OF_EXTENT: usize = 2;
 
-/// Removes a stream, and nothing else. Key: stream.
+/// Removes a stream, and rejects any other type of key. Key: stream.
 const REMOVE: &str = "
 local kind = redis.call('TYPE', KEYS[1]).ok
 if kind ~= 'none' and kind ~= 'stream' then return redis.error_reply('WRONGTYPE it is no stream but a ' .. kind) end
 return redis.call('DEL', KEYS[1])";
 
-/// What the server calls an entry: the millisecond of its coming, and its number in that millisecond.
+/// Id of an entry: the millisecond of its arrival, and a number within that millisecond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Id {
     ms: u64,
     number: u64,
 }
 
-/// One entry.
+/// Entry of a stream.
 #[derive(Debug)]
 pub(crate) struct Entry<'a> {
-    /// What the server calls it.
+    /// Id on the server.
     pub id: Id,
-    /// What its field holds; empty, and so no message, if it has no such field.
+    /// Value of our field; empty, and so no message, if there is no such field.
     pub bytes: &'a [u8],
-    /// All its fields.
+    /// All fields of the entry.
     fields: Items<'a>,
 }
 
-/// Where a stream begins and ends.
+/// Extent of a stream, and its counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Extent {
-    /// Its oldest entry; none if it has no entry.
+    /// Oldest entry; none if the stream is empty.
     pub first: Option<Id>,
-    /// The last entry that it ever had, also if that is deleted.
+    /// Last entry ever added, even if it was deleted.
     pub last: Id,
-    /// How many entries it has.
+    /// Number of entries.
     pub length: u64,
-    /// How many it ever had; servers before version 7 do not tell.
+    /// Number of entries ever added; servers before version 7 do not report it.
     pub added: Option<u64>,
-    /// The newest entry that somebody deleted by its id.
+    /// Newest entry that was deleted by its id.
     pub deleted: Id,
 }
 
 impl Extent {
-    /// How many entries are gone, from its beginning on, unless somebody deleted some further on.
+    /// Returns the number of entries that are gone: the oldest ones, unless later ones were deleted by their ids.
     pub fn gone(&self) -> Option<u64> {
         self.added.map(|added| added.saturating_sub(self.length))
     }
 
-    /// Whether some are gone.
+    /// Returns whether entries are gone.
     pub fn is_trimmed(&self) -> bool {
         self.gone().is_some_and(|gone| gone > 0)
     }
 
-    /// Whether all its entries lie behind this place.
+    /// Returns whether all entries lie after this place.
     pub fn lies_behind(&self, place: Id) -> bool {
         self.first.is_none_or(|first| first > place)
     }
 
-    /// Whether its count of what is gone tells what was lost behind this place: no entry is there up to it, or none behind it.
+    /// Returns whether the count of gone entries shows the loss after this place: no entry is left up to it, or none
+    /// after it.
     pub fn tells(&self, place: Id) -> bool {
         self.last == place || self.lies_behind(place)
     }
 
-    /// How many entries it ever had up to this place; none if it does not tell, or has entries on both sides of it.
+    /// Returns the number of entries ever added up to this place; none if the server does not count, or entries lie on
+    /// both sides.
     pub fn count_to(&self, place: Id) -> Option<u64> {
         if self.last == place {
             return self.added;
@@ -88,27 +90,27 @@ impl Extent {
 }
 
 impl Id {
-    /// Lies before every entry.
+    /// Place before every entry.
     pub const START: Self = Self { ms: 0, number: 0 };
 
-    /// Of its two numbers.
+    /// Creates an id from its two numbers.
     pub fn new(ms: u64, number: u64) -> Self {
         Self { ms, number }
     }
 
-    /// Its two numbers: the millisecond of its coming, and its number in that millisecond.
+    /// Returns the millisecond of arrival, and the number within that millisecond.
     pub fn numbers(self) -> [u64; 2] {
         [self.ms, self.number]
     }
 
-    /// Of its text.
+    /// Parses the text of an id.
     pub fn parse(text: &[u8]) -> Result<Self, Malformed> {
         let (ms, number) = std::str::from_utf8(text).ok().and_then(|text| text.split_once('-')).ok_or(UNEXPECTED)?;
         let parse = |digits: &str| digits.parse::<u64>().map_err(|_| UNEXPECTED);
         Ok(Self { ms: parse(ms)?, number: parse(number)? })
     }
 
-    /// Reads the id that must come next.
+    /// Reads an id; any other item is an error.
     pub fn read(items: &mut Items<'_>) -> Result<Self, Malformed> {
         Self::parse(items.bulk()?)
     }
@@ -121,7 +123,7 @@ impl fmt::Display for Id {
 }
 
 impl<'a> Entry<'a> {
-    /// Reads the entry that must come next; none if it is null.
+    /// Reads an entry; none if it is null.
     pub fn read(items: &mut Items<'a>) -> Result<Option<Self>, Malformed> {
         match items.item()? {
             Some(Item::Array(2)) => {}
@@ -138,7 +140,7 @@ impl<'a> Entry<'a> {
         Ok(Some(entry))
     }
 
-    /// The message, or what others put there.
+    /// Returns the message, or the entry of another program as [`Self::foreign`] does.
     pub fn whole(&self) -> Cow<'a, [u8]> {
         match wire::decode(self.bytes) {
             Some(_) => Cow::Borrowed(self.bytes),
@@ -146,9 +148,9 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// The message of others: all fields in their order as an object in JSON. A value that is no UTF-8 is an object there,
-    /// `{"base64":"…"}`; a name that is none is `base64:…`, and so is one that begins like that itself. So no byte is lost. Of
-    /// a field that is called as ours and is the only one, the value.
+    /// Returns the entry of another program: all fields, in order, as a JSON object. A value that is not UTF-8 becomes
+    /// `{"base64":"…"}`; a name that is not, or that begins with `base64:` itself, becomes `base64:…`, so no byte is
+    /// lost. A single field with the name of ours becomes its value.
     pub fn foreign(&self) -> Result<Cow<'a, [u8]>, Malformed> {
         let mut items = self.fields.clone();
         let fields = items.array()? / 2;
@@ -165,7 +167,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// Reads the reply of a command that reads one stream; it is null if there is nothing.
+/// Reads the reply of a command that reads one stream; the reply is null if there are no entries.
 pub(crate) fn read_reply(items: &mut Items<'_>, each: &mut dyn FnMut(Entry<'_>)) -> Result<(), Malformed> {
     if items.array()? == 0 {
         return Ok(());
@@ -187,7 +189,7 @@ pub(crate) fn read_entries(items: &mut Items<'_>, each: &mut dyn FnMut(Entry<'_>
     Ok(())
 }
 
-/// Where a stream begins and ends; none if it is not there.
+/// Requests the extent of a stream; none if the stream does not exist.
 pub(crate) fn extent(link: &mut Link, key: &str) -> Result<Option<Extent>, ServerError> {
     match link.ask_for(MESSAGES_OF_EXTENT, &["XINFO", "STREAM", key], read_extent) {
         Err(ServerError::Refused(line)) if line.contains("no such key") => Ok(None),
@@ -195,8 +197,8 @@ pub(crate) fn extent(link: &mut Link, key: &str) -> Result<Option<Extent>, Serve
     }
 }
 
-/// Whether the entry of this id has been seen before, as far as is known: a stream that was made anew may have it, too. None
-/// if there is no such entry.
+/// Requests an entry by its id, and returns whether it was received before, as far as its number shows: a stream that
+/// was created again may have the same id. None if there is no such entry.
 pub(crate) fn is_seen(link: &mut Link, key: &str, id: Id, before: &OriginTracker) -> Result<Option<bool>, ServerError> {
     let (id, mut is_seen) = (id.to_string(), None);
     link.ask_for(1, &["XRANGE", key, &id, &id], |items| {
@@ -208,22 +210,22 @@ pub(crate) fn is_seen(link: &mut Link, key: &str, id: Id, before: &OriginTracker
     Ok(is_seen)
 }
 
-/// Removes a stream with all that is in it.
+/// Removes a stream with all its entries.
 pub(crate) fn remove(link: &mut Link, key: &str) -> Result<(), ServerError> {
     link.ask(&["EVAL", REMOVE, "1", key], |items| items.integer()).map(|_| ())
 }
 
-/// Appends the question that [`read_extent`] reads the answer to.
+/// Appends the request whose answer [`read_extent`] reads.
 pub(crate) fn ask_extent(out: &mut Vec<u8>, key: &str) {
     resp::command(out, &["XINFO", "STREAM", key]);
 }
 
-/// Appends the question how many entries a stream has; none if it is not there.
+/// Appends the request for the number of entries of a stream; the answer is 0 if the stream does not exist.
 pub(crate) fn ask_length(out: &mut Vec<u8>, key: &str) {
     resp::command(out, &["XLEN", key]);
 }
 
-/// Reads where a stream begins and ends.
+/// Reads the extent of a stream.
 pub(crate) fn read_extent(items: &mut Items<'_>) -> Result<Extent, Malformed> {
     let (mut first, mut last, mut length, mut added, mut deleted) = (None, None, 0, None, Id::START);
     for _ in 0..items.array()? / 2 {
@@ -267,7 +269,7 @@ mod tests {
         }
     }
 
-    /// The bytes of a field's name, and of its value, as a reader of the page gets them back.
+    /// Decodes a field's name and value as a reader of the JSON object does.
     fn back(name: &str, value: &Value) -> (Vec<u8>, Vec<u8>) {
         let decode = |text: &str| STANDARD.decode(text).expect("it is base64");
         let name = name.strip_prefix("base64:").map_or_else(|| name.as_bytes().to_vec(), decode);

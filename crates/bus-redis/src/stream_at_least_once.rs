@@ -1,17 +1,17 @@
-//! A stream whose entries stay pending with their puller until they are acknowledged.
+//! Queue on a stream: an entry stays pending with its puller until it is acknowledged.
 //!
-//! An entry that has been pending for longer than the silence that a puller may keep is claimed by another one; where
-//! pullers differ in that, the longest silence of those that hold something counts. A puller that shows itself restarts
-//! that time for what it holds; what is given back is marked as idle for long.
+//! An entry that has been pending for longer than the silence limit is claimed by another puller; where pullers have
+//! different limits, the longest limit of those that hold something counts. A heartbeat of a puller restarts that time
+//! for its entries; returned entries are marked as idle for long.
 //!
 //! ```text
-//!   asked for, or shown ──────────── half of the silence ──────────── the silence
-//!        nobody else can have it: done with    others may: the server looks whose it is, and says so
+//!   request, or heartbeat ────────── half of the limit ───────────── the silence limit
+//!        no other puller can have it: XACK     others may: the server checks the owner, and reports it
 //! ```
-//! So what is acknowledged soon costs two plain commands. The other half is for how much faster the server's clock may
-//! go, and for the way to it. Should they be held up for longer than that, or the server's clock be set forward, they may
-//! take away what another one was given meanwhile. It is done with, and comes to nobody again, as is said then; that other
-//! one has a copy of it.
+//! So an early acknowledgement costs two plain commands. The other half of the limit covers a server's clock that runs
+//! fast, and the commands' way to the server. If the commands are delayed for longer than that, or the server's clock
+//! is set forward, they may acknowledge entries that another puller was given meanwhile. Such an entry is never
+//! delivered again, as the acknowledgement reports; the other puller has a copy of it.
 
 use std::time::Duration;
 
@@ -27,75 +27,76 @@ use crate::server::TIMEOUT;
 use crate::stream::{Id, read_reply};
 use crate::stream_group::Consumer;
 
-/// How often a puller that finds nothing looks for what others gave back, in nanoseconds.
+/// Interval at which an idle puller looks for entries that others returned, in nanoseconds.
 const LOOK_NS: u64 = 100_000_000;
 
-/// How often one that finds something does, in nanoseconds.
+/// Interval at which a busy puller does so, in nanoseconds.
 const BUSY_LOOK_NS: u64 = 1_000_000_000;
 
-/// The most entries in one command.
+/// Max number of entries in one command.
 const MOST_IDS: usize = 1000;
 
-/// By so much sooner than a silence is over the server may take it for over, as it counts whole milliseconds, in nanoseconds.
+/// Max time by which the server may find a silence limit exceeded too early, as it counts whole milliseconds, in
+/// nanoseconds.
 const ROUNDED_NS: u64 = 2_000_000;
 
-/// One puller's view.
+/// State of one puller.
 pub(crate) struct StreamAtLeastOnce {
     consumer: Consumer,
     silence_ns: u64,
-    /// The kind that messages of others get.
+    /// Kind that foreign messages get; none if they are refused.
     foreign: Option<u8>,
-    /// When it last showed that it lives.
+    /// Time of the last heartbeat.
     renewed: Moment,
-    /// What it holds nobody else can have claimed before half of the silence has passed since then; none if others may
-    /// have it already.
+    /// Time since which the held entries are certain: no other puller can claim them before half of the silence limit
+    /// has passed. None if others may have them already.
     sure: Option<Moment>,
-    /// When it last looked for entries that it can claim.
+    /// Time of the last claim.
     looked: Moment,
-    /// Where that look goes on.
+    /// Entry at which the next claim continues.
     next: Id,
-    /// It has given an entry back, and not looked at all that is pending since.
+    /// True if an entry was returned, and not all pending entries were scanned since.
     has_given_back: bool,
     portion: Portion,
     held: Held,
-    /// What came while it slept, and when it had not come yet.
+    /// Entry that came during a sleep, and a time at which it had not come yet.
     kept: Option<(Moment, Id, Vec<u8>)>,
 }
 
-/// What was handed over, and not acknowledged: tags and entries, in the order of coming.
+/// Entries handed over and not acknowledged: tag and id, in the order of arrival.
 #[derive(Default)]
 struct Held {
-    /// The tag of the entry that came last.
+    /// Tag of the last entry.
     newest: u64,
     entries: Vec<(u64, Id)>,
 }
 
 impl Held {
-    /// Takes one in; gives its tag.
+    /// Adds an entry; returns its tag.
     fn add(&mut self, id: Id) -> u64 {
         self.newest += 1;
         self.entries.push((self.newest, id));
         self.newest
     }
 
-    /// Takes one in that may be here from before, and has another tag now.
+    /// Adds an entry that may be held already, and replaces its tag.
     fn add_again(&mut self, id: Id) -> u64 {
         self.entries.retain(|&(_, held)| held != id);
         self.add(id)
     }
 
-    /// The entry of this tag.
+    /// Returns the entry of a tag.
     fn entry(&self, tag: u64) -> Option<Id> {
         let at = self.entries.binary_search_by_key(&tag, |&(tag, _)| tag);
         at.ok().map(|at| self.entries[at].1)
     }
 
-    /// Forgets the entry of this tag.
+    /// Removes the entry of a tag.
     fn remove(&mut self, tag: u64) {
         self.entries.retain(|&(held, _)| held != tag);
     }
 
-    /// All of them, in the order of the stream.
+    /// Returns the ids of all entries, in the order of the stream.
     fn ids(&self) -> Vec<Id> {
         let mut ids: Vec<Id> = self.entries.iter().map(|&(_, id)| id).collect();
         ids.sort_unstable();
@@ -104,7 +105,7 @@ impl Held {
 }
 
 impl StreamAtLeastOnce {
-    /// Of the queue of this name.
+    /// Creates the state of a puller of this queue.
     pub fn new(queue: &str, config: &QueueConfig, clock: HostClock) -> Self {
         let now = Moment::now(clock);
         Self {
@@ -122,14 +123,14 @@ impl StreamAtLeastOnce {
         }
     }
 
-    /// Lets go of what came while it slept: if it still is this puller's, it goes to whoever comes.
+    /// Returns the entry that came during a sleep: any puller can claim it, unless another one already has.
     fn return_kept(&mut self, link: &mut Link) -> Result<(), ServerError> {
         let Some((_, id, _)) = self.kept.take() else { return Ok(()) };
         (self.next, self.has_given_back) = (Id::START, true);
         link.tell(&self.consumer.giving_back_unseen(id))
     }
 
-    /// Shows that this puller lives. What others have taken meanwhile stays theirs.
+    /// Sends a heartbeat when one is due. Entries that others have claimed stay theirs.
     fn renew(&mut self, link: &mut Link) -> Result<(), ServerError> {
         if !self.renewed.is_past(self.silence_ns / 3) {
             return Ok(());
@@ -142,19 +143,19 @@ impl StreamAtLeastOnce {
         Ok(())
     }
 
-    /// Whether nobody else can have what this puller holds.
+    /// Returns whether no other puller can have the held entries.
     fn is_sure(&self) -> bool {
         self.sure.is_some_and(|since| !since.is_past(self.silence_ns.saturating_sub(ROUNDED_NS) / 2))
     }
 
-    /// Entries are asked for. Where there were none before, those that come are this puller's.
+    /// Starts a request for entries. If none are held, those that come are certain from now on.
     fn begin(&mut self) {
         if self.held.entries.is_empty() && self.kept.is_none() {
             self.sure = Some(self.looked.restarted());
         }
     }
 
-    /// Takes entries that nobody has had.
+    /// Takes entries never delivered before.
     fn take_fresh(
         &mut self,
         link: &mut Link,
@@ -174,7 +175,7 @@ impl StreamAtLeastOnce {
                         let tag = held.add(entry.id);
                         handler(Pulled { message, redelivered: false, deliveries: Some(1), tag });
                     }
-                    // It stays as it is, with nobody.
+                    // The foreign entry stays as it is, in the stream.
                     Err(refused) => outcome = Err(refused),
                 }
             })
@@ -182,7 +183,7 @@ impl StreamAtLeastOnce {
         outcome
     }
 
-    /// Takes entries that others gave back, or fell with.
+    /// Claims entries that others returned, or held when they died.
     fn take_again(
         &mut self,
         link: &mut Link,
@@ -210,14 +211,14 @@ impl StreamAtLeastOnce {
         outcome
     }
 
-    /// Takes entries, wherever they are.
+    /// Takes entries: a kept one, returned ones or new ones.
     fn take_some(
         &mut self,
         link: &mut Link,
         limit: usize,
         handler: &mut dyn FnMut(Pulled<'_>),
     ) -> Result<(), ServerError> {
-        // Others may have had it meanwhile, and be done with it.
+        // Another puller may have got it meanwhile, and acknowledged it.
         if self.kept.as_ref().is_some_and(|(before, ..)| before.is_past(self.silence_ns / 2)) {
             self.return_kept(link)?;
         }
@@ -229,7 +230,7 @@ impl StreamAtLeastOnce {
         self.renew(link)?;
         self.begin();
         let before = self.held.newest;
-        // Also where there is always something fresh: what the fallen had must not wait for an empty stream.
+        // Also on a stream that always has new entries: entries of dead pullers must not wait for an empty stream.
         if self.has_given_back || self.looked.is_past(BUSY_LOOK_NS.min(self.silence_ns)) {
             self.take_again(link, limit, handler)?;
             if self.held.newest > before {
@@ -251,7 +252,7 @@ impl Queue for StreamAtLeastOnce {
     }
 
     fn resume(&mut self, link: &mut Link, has_kept_all: bool) -> Result<bool, ServerError> {
-        // A server that has come back may have given them to others, and what was said last may not have come.
+        // A server that has come back may have given them to others, and the last heartbeat may not have arrived.
         self.sure = None;
         self.consumer.join(link)?;
         if !has_kept_all {
@@ -292,7 +293,7 @@ impl Queue for StreamAtLeastOnce {
     fn acknowledge(&mut self, link: &mut Link) -> Result<(), ServerError> {
         let mut others = 0;
         for ids in self.held.ids().chunks(MOST_IDS) {
-            // What is done comes to nobody again, however long it took.
+            // An acknowledged entry is never delivered again, however long the command took.
             let is_done = self.is_sure() && self.consumer.acknowledge_own(link, ids)? == ids.len();
             if !is_done {
                 others += self.consumer.acknowledge(link, ids)?;
@@ -333,7 +334,7 @@ mod tests {
             let config = QueueConfig { silence_ns, ..QueueConfig::new(Delivery::AtLeastOnce) };
             StreamAtLeastOnce::new("orders", &config, clock)
         };
-        // What the server takes for a millisecond may be over at once.
+        // The server may treat a silence limit of a millisecond as exceeded at once.
         for silence_ns in [0, 1, 1_000_000, ROUNDED_NS] {
             let mut hasty = puller(silence_ns);
             hasty.begin();

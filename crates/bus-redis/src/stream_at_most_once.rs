@@ -1,4 +1,4 @@
-//! A stream whose entries are gone when they were handed over: read without anything pending, and deleted.
+//! Queue on a stream: entries are read without becoming pending, and deleted once they were handed over.
 
 use std::time::Duration;
 
@@ -14,24 +14,24 @@ use crate::server::TIMEOUT;
 use crate::stream::{Id, read_reply};
 use crate::stream_group::Consumer;
 
-/// One puller's view.
+/// State of one puller.
 pub(crate) struct StreamAtMostOnce {
     consumer: Consumer,
-    /// The kind that messages of others get.
+    /// Kind that foreign messages get; none if they are refused.
     foreign: Option<u8>,
     portion: Portion,
-    /// What came while it slept.
+    /// Message that came during a sleep.
     kept: Option<Vec<u8>>,
 }
 
 impl StreamAtMostOnce {
-    /// Of the queue of this name.
+    /// Creates the state of a puller of this queue.
     pub fn new(queue: &str, config: &QueueConfig, clock: HostClock) -> Self {
         let consumer = Consumer::new(queue, config, clock);
         Self { consumer, foreign: config.foreign, portion: Portion::new(), kept: None }
     }
 
-    /// Deletes entries. Nobody waits for that: they come to nobody any more.
+    /// Deletes entries without waiting for the reply: they are not delivered again in any case.
     fn delete(&self, link: &mut Link, ids: &[Id]) -> Result<(), ServerError> {
         if ids.is_empty() { Ok(()) } else { link.tell(&self.consumer.deleting(ids)) }
     }
@@ -71,7 +71,7 @@ impl Queue for StreamAtMostOnce {
                         ids.push(entry.id);
                         handler(Pulled::plain(message, false));
                     }
-                    // It stays in the stream.
+                    // The foreign entry stays in the stream.
                     Err(refused) => outcome = Err(refused),
                 }
             })
@@ -91,7 +91,7 @@ impl Queue for StreamAtMostOnce {
         link.answer_of(1, timeout + TIMEOUT, |items| {
             read_reply(items, &mut |entry| {
                 let bytes = entry.whole().into_owned();
-                // Another's stays in the stream; that is told by the next call.
+                // A foreign entry stays in the stream; the next call reports it.
                 if message(&bytes, foreign).is_ok() {
                     ids.push(entry.id);
                 }
@@ -111,7 +111,7 @@ impl Queue for StreamAtMostOnce {
     }
 
     fn leave(&mut self, link: &mut Link) -> Result<(), ServerError> {
-        // Another's is there still.
+        // A foreign entry is still in the stream.
         if let Some(bytes) = self.kept.take().filter(|bytes| message(bytes, self.foreign).is_ok()) {
             let mut command = self.consumer.adding();
             resp::bulk(&mut command, &[&bytes]);

@@ -1,15 +1,15 @@
-//! A connection on which the question for more entries of a stream is out, or an answer is coming in.
+//! Connection of a stream subscription, with an `XREAD` in flight or its answer coming in.
 //!
-//! What is lost on the way is found in three ways. Of our publishers' messages the numbers tell it. Of a server that was
-//! started again, or that copied its data from another one, nobody knows what it still has. And of entries that somebody
-//! trimmed before they were read the server's count tells it. That is asked in front of each question where some are gone
-//! already, and as soon as an entry has come whose publisher does not count, or entries have been missed; and once before the
-//! first message of a publisher that has not been seen, for one that ended before may have lost its last messages.
+//! Losses are found in three ways. Messages of our publishers are numbered. A server that restarted, or that copied its
+//! data from another one, may have lost entries, and the loss is unknown. Entries trimmed before they were read show in
+//! the server's count. The count is requested before each `XREAD` once entries are gone, an entry without a number has
+//! come or a gap was found; and once before the first message of a new publisher, because one that ended earlier may
+//! have lost its last messages.
 //!
-//! All that leaves out what comes and goes while nothing of it reaches the reader: a burst of somebody that is trimmed whole.
-//! Then all before it is gone, too, and the stream has fewer entries than were read. So a question ends after a second, and
-//! once a second the length is asked for in front of one, which costs the server next to nothing. Only where it is too small
-//! the count follows with the question that is due a second later:
+//! That misses a burst that comes and is trimmed whole before any of it reaches the reader. Then all earlier entries
+//! are gone, too, and the stream has fewer entries than were read. So an `XREAD` ends after a second, and once a second
+//! the length is requested before it, which costs the server next to nothing. Only if the length is too small, the
+//! count follows with the `XREAD` that is due a second later:
 //!
 //! ```text
 //!   XREAD BLOCK 1000 …       ──>
@@ -18,9 +18,9 @@
 //!   0, and again nothing     <──
 //!   XINFO, XREAD …           ──>     20 were ever added, and 15 were read: 5 are missed
 //! ```
-//! Such a loss is told within three seconds, and so perhaps behind what followed. A server before version 7 has no count:
-//! there it is told as one that nobody can count, and only if nothing follows until the reader asks. An answer without an
-//! entry, which servers before 7.2 give where some came and went at once, is such a loss, too.
+//! Such a loss is reported within three seconds, so perhaps after messages that followed it. A server before version 7
+//! has no count: there it is reported as a loss of unknown size, and only if nothing follows until the reader asks. An
+//! answer without an entry, which servers before 7.2 give where entries came and went at once, is such a loss, too.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -36,88 +36,88 @@ use crate::server::Server;
 use crate::stream::{Entry, Extent, Id, MESSAGES_OF_EXTENT, ask_extent, ask_length, extent, is_seen, read_extent};
 use crate::stream_progress::{Found, Progress};
 
-/// The most entries in one answer.
+/// Max number of entries in one answer.
 const MOST_ENTRIES: &str = "64";
 
-/// How long a question waits for something to come, in milliseconds.
+/// Time that an `XREAD` waits for entries, in milliseconds.
 const QUESTION_MS: &str = "1000";
 
-/// That of a reader who looks rarely: it has no end. What comes behind the end of a question he would find one look later.
+/// Endless wait, for a reader that polls rarely: entries after the end of a finite wait would be found one poll later.
 const ENDLESS_MS: &str = "0";
 
-/// Who has not looked for so long looks rarely, in nanoseconds.
+/// Time without a poll after which a reader counts as polling rarely, in nanoseconds.
 const RARELY_NS: u64 = 900_000_000;
 
-/// How often the stream's length is asked for, in nanoseconds: with each question that ends without an answer.
+/// Interval of requests for the stream's length, in nanoseconds: one with each `XREAD` that ends without entries.
 const LOOK_NS: u64 = 900_000_000;
 
-/// The most publishers that are known by name; beyond that they are learned anew.
+/// Max number of publishers that are remembered; beyond it the set is cleared and learned again.
 const MOST_PUBLISHERS: usize = 1024;
 
-/// A connection that feeds a subscription.
+/// Connection that feeds a subscription.
 pub(crate) struct Feed {
     link: Link,
     pub progress: Progress,
-    /// Entries of the answer that are still to come.
+    /// Entries of the current answer that are still to be read.
     left: usize,
-    /// These entries come again, behind the server's count.
+    /// True if the current entries will be read again, after the server's count.
     is_stale: bool,
-    /// What is still to come in front of them.
+    /// Request whose answer comes before the entries.
     ahead: Ahead,
-    /// When the reader asked, found nothing or slept last.
+    /// Time of the reader's last request, empty poll or sleep.
     seen: Moment,
-    /// When he asked last.
+    /// Time of the reader's last request.
     asked: Moment,
-    /// That question has no end.
+    /// True if the `XREAD` in flight waits without end.
     is_endless: bool,
-    /// He is known to look rarely, from before this connection.
+    /// True if the reader was polling rarely on the previous connection.
     looks_rarely: bool,
-    /// How long the server may say nothing.
+    /// Longest silence of the server before the connection counts as dead.
     silence: Duration,
-    /// When he asked last for the stream's length or the server's count.
+    /// Time of the last request for the stream's length or the server's count.
     looked: Moment,
     need: Need,
 }
 
-/// What is asked for in front of a question.
+/// Request sent before an `XREAD`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ahead {
     Nothing,
-    /// How many entries the stream has.
+    /// Number of entries in the stream.
     Length,
-    /// The server's count: that is needed.
+    /// The server's count, because it is needed.
     Count,
-    /// The server's count: the length is too small.
+    /// The server's count, because the length is too small.
     SuspectCount,
 }
 
-/// Why the next entries are asked for.
+/// Reason for the next `XREAD`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Why {
-    /// Those before have come.
+    /// The previous entries have come.
     Next,
-    /// None came for so long.
+    /// The previous `XREAD` timed out.
     Again,
     /// The server's count is needed first.
     Counting,
 }
 
-/// When the server's count is needed.
+/// Conditions under which the server's count is needed.
 struct Need {
-    /// Behind each answer.
+    /// True if it is needed after each answer.
     always: bool,
-    /// The answer that is coming in was counted for.
+    /// True if the current answer was preceded by a count.
     is_met: bool,
-    /// Some entries may be gone that were not read, by the length: the count is asked for when it is time for a look.
+    /// True if the length suggests that unread entries are gone: the count follows when the next check is due.
     is_suspected: bool,
-    /// How many entries were gone when it was known last whether that was a loss; none if the server does not count.
+    /// Number of gone entries when it was last certain whether they are a loss; none if the server does not count.
     gone: Option<u64>,
     /// Publishers whose messages have come.
     publishers: HashSet<u64>,
 }
 
 impl Feed {
-    /// Connects; what is published when this returns is not missed.
+    /// Connects and sends the first `XREAD`; later messages are not missed.
     pub fn begin(server: &Server, topic: &str, start: Start) -> Result<Self, ServerError> {
         let mut link = Link::open_ready(server)?;
         let run = Run::ask(&mut link)?;
@@ -130,8 +130,8 @@ impl Feed {
         Self::asking(link, topic, Progress::begin(place, read, run), extent, server, false)
     }
 
-    /// Connects again, and goes on behind the last entry that came, wherever that is possible; `seen` had come by then.
-    /// A reader that looks rarely asks without an end from the first question on.
+    /// Reconnects and resumes after the last received entry wherever that is possible; `seen` has the numbers received
+    /// so far. With `looks_rarely` the first `XREAD` waits without end.
     pub fn resume(
         server: &Server,
         topic: &str,
@@ -186,7 +186,7 @@ impl Feed {
             need,
         };
         feed.ask(topic, Why::Next)?;
-        // Its count is known from just now.
+        // The count has just been requested.
         feed.need.is_met = true;
         Ok(feed)
     }
@@ -219,7 +219,7 @@ impl Feed {
         self.link.send(&commands)
     }
 
-    /// Hands over what has come. Looks at no more than `limit` entries, also where they are null.
+    /// Hands over received entries. Reads at most `limit` entries, null ones included.
     pub fn drain(
         &mut self,
         topic: &str,
@@ -243,7 +243,7 @@ impl Feed {
                 match hand_over(&entry, tracker, &mut self.need, handler)? {
                     Handed::Over => self.progress.pass(entry.id),
                     Handed::Missed(missed) => {
-                        // Others, who have ended, may have lost their last ones with these.
+                        // Other publishers, which have ended, may have lost their last messages along with these.
                         self.need.always = true;
                         self.progress.miss(missed);
                         continue;
@@ -264,7 +264,7 @@ impl Feed {
         Ok(())
     }
 
-    /// True if an answer is coming in, or there is something to tell before it.
+    /// Returns true if an entry is coming in, or a gap is to be reported first.
     fn has_more(&mut self, topic: &str) -> Result<bool, ServerError> {
         while self.left == 0 && !self.progress.has_gap() {
             if self.ahead != Ahead::Nothing {
@@ -278,7 +278,7 @@ impl Feed {
                     self.link.consume(bytes);
                     self.left = entries.unwrap_or(0);
                     match entries {
-                        // Some were there, and are not.
+                        // Entries were added, and are gone already.
                         Some(0) => self.ask(topic, Why::Counting)?,
                         Some(_) => {}
                         None => self.ask(topic, Why::Again)?,
@@ -295,28 +295,29 @@ impl Feed {
         Ok(true)
     }
 
-    /// Nothing has come: fails if the server has said nothing for as long as it may, though an answer was due. A question
-    /// without an end has none: there it is not known whether the server is gone or has nothing to say. True if something has
-    /// come in the last moment.
+    /// Checks a silent connection: fails if the server has sent nothing for `silence` though an answer was due. An
+    /// endless `XREAD` has no due time, so it is unknown whether the server is gone. Returns true if bytes came in the
+    /// last moment.
     fn prove(&mut self) -> Result<bool, ServerError> {
         if self.asked.elapsed().min(self.link.quiet()) < self.silence {
             return Ok(false);
         }
-        // Between the look and the clock the process may have stood still.
+        // The process may have been preempted between the poll and the clock.
         if self.link.receive()? {
             return Ok(true);
         }
         Err(if self.is_endless { ServerError::Unproven } else { ServerError::Silent(self.silence) })
     }
 
-    /// True when what was asked for in front of the question has come, and what is missed is known, or may be.
+    /// Reads the answer to the request before the `XREAD`, and updates the known or suspected loss. Returns false if it
+    /// is incomplete.
     #[cold]
     fn has_looked(&mut self) -> Result<bool, ServerError> {
         let Some(length) = self.entry_length()? else { return Ok(false) };
         let mut items = Items::of(self.link.reply(length));
         let ahead = std::mem::replace(&mut self.ahead, Ahead::Nothing);
         if ahead == Ahead::Length {
-            // Who may not ask for it goes without, and what else is refused the question itself is refused, too.
+            // A user without the right to ask goes without the length; any other refusal meets the `XREAD`, too.
             let entries =
                 if let Some(Item::Integer(entries)) = items.item()? { u64::try_from(entries).ok() } else { None };
             self.link.consume(length);
@@ -332,7 +333,7 @@ impl Feed {
         match counted {
             Ok(now) => self.count(&now, ahead == Ahead::Count).map(|()| true),
             Err(ServerError::Refused(line)) if line.contains("no such key") => match self.progress.place() {
-                // There never was one.
+                // The stream never existed.
                 Id::START => Ok(true),
                 _ => Err(ServerError::Anew),
             },
@@ -340,10 +341,11 @@ impl Feed {
         }
     }
 
-    /// The server's count has come, because it was needed, or because the length was too small.
+    /// Applies the server's count, which was needed, or was requested because of the length.
     fn count(&mut self, now: &Extent, was_needed: bool) -> Result<(), ServerError> {
         self.progress.count(now).map_err(|_anew| ServerError::Anew)?;
-        // Somebody trims, perhaps what is not read yet. A reader who has lost nothing need not ask for it more often.
+        // Another client trims, perhaps unread entries. A reader that has lost nothing need not request the count more
+        // often.
         self.need.always |= self.progress.has_gap() || was_needed && now.is_trimmed();
         if now.tells(self.progress.place()) {
             self.need.gone = now.gone();
@@ -352,12 +354,12 @@ impl Feed {
         Ok(())
     }
 
-    /// How many messages the value that comes next brings.
+    /// Returns the number of messages that the next value may bring.
     fn messages(&self) -> usize {
         if self.left == 0 { MESSAGES_OF_EXTENT } else { 1 }
     }
 
-    /// How many bytes the next entry of the answer has; none if it has not come.
+    /// Returns the length of the next entry of the answer; none if it has not come.
     fn entry_length(&mut self) -> Result<Option<usize>, ServerError> {
         loop {
             if let Some(length) = self.link.length(self.messages())? {
@@ -380,15 +382,15 @@ impl Feed {
             return Ok(());
         }
         let has_come = self.link.receive_within(timeout.min(self.silence))?;
-        // He looks as soon as something comes.
+        // The reader polls as soon as something comes.
         self.seen = self.seen.restarted();
         if has_come { Ok(()) } else { self.prove().map(|_has_come| ()) }
     }
 }
 
 impl Need {
-    /// Whether the count is to be asked for before an entry of this publisher is handed over; none if nobody counts it.
-    /// `last` is the publisher of the message before.
+    /// Returns whether the count is needed before an entry of this publisher is handed over; `publisher` is none for a
+    /// message without a number, `last` is the publisher of the message before.
     fn is_open(&mut self, publisher: Option<u64>, last: Option<u64>) -> bool {
         let Some(publisher) = publisher else {
             self.always = true;
@@ -408,13 +410,13 @@ impl Need {
     }
 }
 
-/// What came of handing an entry over.
+/// Outcome of handing an entry over.
 enum Handed {
-    /// It is done with.
+    /// The entry was handed over.
     Over,
-    /// So many are missing before it, which is told; the entry is to be handed over once more.
+    /// Number of missing entries before it, already reported; the entry is to be handed over again.
     Missed(u64),
-    /// Nothing is handed over: the server's count is to be asked for before that.
+    /// Nothing was handed over: the server's count is needed first.
     Uncounted,
 }
 

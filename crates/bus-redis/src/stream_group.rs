@@ -1,18 +1,18 @@
-//! A queue on a stream: one group of consumers, of which each puller is one.
+//! Queue on a stream: one consumer group, in which each puller is a consumer.
 //!
 //! ```text
 //!   XADD ──> stream ── XREADGROUP ──> pending with one consumer ── XACK, XDEL ──> gone
 //!                                      │             ▲
-//!                                      ├─ XAUTOCLAIM ┘  with another one, when it is idle
-//!                                      └─ XADD, XACK, XDEL ──> the stream of dead letters, when it came too often
+//!                                      ├─ XAUTOCLAIM ┘  with another consumer, when it is idle
+//!                                      └─ XADD, XACK, XDEL ──> the dead-letter stream, after too many deliveries
 //! ```
-//! The server counts how often it gave an entry to a consumer. What is given back is pending with a consumer that is
-//! nobody's, and idle for a year, so that whoever looks claims it. A script that begins with a write which is allowed on a
-//! server whose memory is full, and which changes nothing, may do there what else is refused: so a full one can be emptied.
+//! The server counts the deliveries of each entry. A returned entry is pending with a consumer that belongs to no
+//! puller, idle for a year, so that any puller can claim it. A script that begins with an allowed write that changes
+//! nothing may run any command on a server whose memory is full, and so can empty it.
 //!
-//! Somebody may remove the stream, and another puller make it anew before this one asks. So whoever makes the group makes a
-//! second one beside it, which nobody reads, with a name of chance. It is gone with the stream; once a second each puller
-//! looks whether it is there.
+//! Another client may remove the stream, and another puller create it again, before this puller asks. So the puller
+//! that creates the group creates a second one beside it, with a random name and no consumer. The second group vanishes
+//! with the stream, and each puller checks once a second that it exists.
 
 use std::num::NonZeroU32;
 
@@ -28,27 +28,28 @@ use crate::resp::{self, Items, Malformed};
 use crate::server::TIMEOUT;
 use crate::stream::{Entry, FIELD, Id, read_entries};
 
-/// The group's name.
+/// Name of the group.
 const GROUP: &str = "tickpath";
 
-/// The consumer that has what was given back.
+/// Consumer that holds returned entries.
 const NOBODY: &str = "nobody";
 
-/// A year: what nobody holds any more is marked as idle for so long, and whoever comes can claim it.
+/// A year: returned entries are marked as idle for that long, so that any puller can claim them.
 const LONG_IDLE_MS: &str = "31536000000";
 
-/// The same in nanoseconds: a longer silence would keep what was given back from everybody.
+/// A year in nanoseconds: a longer silence limit would keep returned entries from every puller.
 const LONGEST_SILENCE_NS: u64 = 31_536_000_000_000_000;
 
-/// What the name of the group begins with that tells a stream from any other of its name.
+/// Prefix of the name of the group that distinguishes a stream from any other of its name.
 const MARK: &str = "tickpath~";
 
-/// How often a puller looks whether that is there, in nanoseconds.
+/// Interval of the check that this group exists, in nanoseconds.
 const CHECK_NS: u64 = 1_000_000_000;
 
-/// Makes the group if it is not there, and its mark with it; a mark without it is an older one's. Then deletes consumers that
-/// hold nothing, and have been idle for so long. Gives the mark.
-/// Key: stream. Arguments: group, silence in ms, what a mark begins with, and what a new one goes on with.
+/// Creates the group if it does not exist, and its mark with it; a mark without the group is an older group's, and
+/// goes. Then deletes consumers that hold nothing and have been idle for longer than the silence limit. Result: the
+/// mark.
+/// Key: stream. Arguments: group, silence in ms, prefix of a mark, rest of a new mark.
 const JOIN: &str = "
 redis.call('XDEL', KEYS[1], '0-0')
 local made = redis.pcall('XGROUP', 'CREATE', KEYS[1], ARGV[1], '0', 'MKSTREAM')
@@ -81,9 +82,10 @@ const ADD: &str = "
 redis.call('XDEL', KEYS[1], '0-0')
 return redis.call('XADD', KEYS[1], '*', ARGV[1], ARGV[2])";
 
-/// Finds those of some entries that are still pending with a consumer, counts those that others have by now, and finds
-/// those that are pending with nobody: they are done with, or the server came back without their delivery. Of a queue
-/// that somebody has removed it finds none. Key: stream. Arguments: group, consumer, ids in their order.
+/// Splits entries into those pending with a consumer, those that others have by now (counted), and those pending with
+/// no consumer: these are acknowledged, or the server came back without their delivery. Finds none of a queue that was
+/// removed.
+/// Key: stream. Arguments: group, consumer, ids in their order.
 const STILL_OURS: &str = "
 local found = redis.pcall('XPENDING', KEYS[1], ARGV[1], ARGV[3], ARGV[#ARGV], #ARGV - 2, ARGV[2])
 local is_gone = found.err and string.find(found.err, 'NOGROUP', 1, true)
@@ -103,8 +105,8 @@ for at = 3, is_gone and 0 or #ARGV do
 end
 ";
 
-/// Behind [`STILL_OURS`]: they are done with. What is deleted comes to nobody. Before what is given: how many others have, or
-/// were removed, and how many are not there at all.
+/// Appended to [`STILL_OURS`]: acknowledges and deletes the entries; a deleted entry is never delivered again. The
+/// result follows: how many others have or were removed, and how many do not exist.
 const ACKNOWLEDGE: &str = "
 if is_gone then return #ARGV - 2 end
 local lacking = #nobodys
@@ -115,18 +117,18 @@ if #ids > 0 then
 end
 return ";
 
-/// Behind [`STILL_OURS`]: restarts their idle time.
+/// Appended to [`STILL_OURS`]: restarts the idle time of the entries.
 const HOLD: &str = "
 if #ids == 0 then return 0 end
 ids[#ids + 1] = 'JUSTID'
 redis.call('XCLAIM', KEYS[1], ARGV[1], ARGV[2], 0, unpack(ids))
 return 0";
 
-/// Gives a consumer the entries that have been idle for so long, and for as long as anybody may be silent who holds some,
-/// which his name ends with. Gives the stream of dead letters those of them that were delivered too often. Tells where the
-/// next look goes on, how often each entry was delivered, and the entries.
-/// Keys: stream, that of dead letters. Arguments: group, consumer, silence in ms, the first id, limit, whether those of
-/// others are taken, too, our field, the most deliveries or 0.
+/// Claims for a consumer the entries that have been idle for the longest silence limit of all consumers that hold some,
+/// which ends their names. Moves entries that were delivered too often to the dead-letter stream. Result: where the
+/// next claim continues, the number of deliveries of each entry, and the entries.
+/// Keys: stream, dead-letter stream. Arguments: group, consumer, silence in ms, first id, limit, 1 if foreign messages
+/// are taken, our field, max deliveries or 0.
 const CLAIM: &str = "
 local most = tonumber(ARGV[8])
 if most > 0 then
@@ -169,7 +171,7 @@ for _, entry in ipairs(claimed[2]) do
 end
 return {claimed[1], counts, entries}";
 
-/// The scripts with what they call, each put together once.
+/// Returns the scripts with the functions that they call, each assembled once.
 fn scripts() -> &'static Scripts {
     static SCRIPTS: SetOnce<Scripts> = SetOnce::new();
     SCRIPTS.get_or_make(|| Scripts {
@@ -182,7 +184,7 @@ fn scripts() -> &'static Scripts {
     })
 }
 
-/// Whole scripts.
+/// Assembled scripts.
 struct Scripts {
     acknowledge: String,
     acknowledge_limited: String,
@@ -192,7 +194,8 @@ struct Scripts {
     claim: String,
 }
 
-/// A script that gives entries to nobody, with these options. Gives how many.
+/// Returns a script that gives entries to the consumer of returned ones, with these `XCLAIM` options. Its result is
+/// their number.
 fn give_back(options: &str) -> String {
     format!(
         "{STILL_OURS}
@@ -204,8 +207,8 @@ return count"
     )
 }
 
-/// Counts what was not delivered to anybody, and what was given back.
-/// Key: stream. Arguments: group, the idle time of what was given back.
+/// Counts the entries never delivered, and the returned ones.
+/// Key: stream. Arguments: group, idle time of returned entries.
 const COUNT_WAITING: &str = "
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
 for _, fields in ipairs(redis.call('XINFO', 'GROUPS', KEYS[1])) do
@@ -219,34 +222,34 @@ for _, fields in ipairs(redis.call('XINFO', 'GROUPS', KEYS[1])) do
 end
 return redis.call('XLEN', KEYS[1])";
 
-/// One puller in the group.
+/// One puller as a consumer of the group.
 pub(crate) struct Consumer {
     queue: String,
-    /// With the silence behind a `~`, by which others know how long that is.
+    /// Name in the group. Ends with `~` and the silence limit, so that other pullers know it.
     id: String,
-    /// In milliseconds.
+    /// Silence limit in milliseconds.
     silence: String,
-    /// Entries of others are taken, too.
+    /// True if foreign entries are taken.
     takes_all: bool,
-    /// How often an entry is delivered, and the stream that it goes to then.
+    /// Max deliveries of an entry, and the stream that it goes to after them.
     dead: Option<(NonZeroU32, String)>,
-    /// What tells the stream that was joined from any other; none if that does not count.
+    /// Mark of the joined stream; none if another stream is not to be reported.
     mark: Option<Vec<u8>>,
-    /// It was another one when it was joined anew, and nobody has been told yet.
+    /// True if joining again found another stream, which is not reported yet.
     is_another: bool,
-    /// When the mark was seen last.
+    /// Time of the last check of the mark.
     checked: Moment,
     clock: HostClock,
 }
 
-/// How many messages nobody has taken.
+/// Returns the number of messages that no puller has taken.
 pub(crate) fn count_waiting(link: &mut Link, queue: &str) -> Result<u64, ServerError> {
     let count = link.ask(&["EVAL", COUNT_WAITING, "1", queue, GROUP, LONG_IDLE_MS], |items| items.integer())?;
     Ok(u64::try_from(count).unwrap_or(0))
 }
 
 impl Consumer {
-    /// Of the queue of this name.
+    /// Creates a consumer of this queue, without joining.
     pub fn new(queue: &str, config: &QueueConfig, clock: HostClock) -> Self {
         let silence = milliseconds(config.silence_ns.min(LONGEST_SILENCE_NS));
         Self {
@@ -262,12 +265,12 @@ impl Consumer {
         }
     }
 
-    /// What the queue is called.
+    /// Returns the name of the queue.
     pub fn queue(&self) -> &str {
         &self.queue
     }
 
-    /// Makes the group if it is not there; it begins with the oldest entry.
+    /// Joins the group, and creates it if it does not exist; a new group begins with the oldest entry.
     pub fn join(&mut self, link: &mut Link) -> Result<(), ServerError> {
         let new = unique_id(self.clock);
         let join = ["EVAL", JOIN, "1", self.queue.as_str(), GROUP, self.silence.as_str(), MARK, new.as_str()];
@@ -277,8 +280,8 @@ impl Consumer {
         Ok(())
     }
 
-    /// Looks, once a second, whether the stream is the one that was joined; an error if it is not. To be called behind what
-    /// was asked for, whose answer may be all that comes for long.
+    /// Checks once a second that the stream is the joined one; an error if it is not. Must be called after a read,
+    /// whose answer may be the last one for long.
     pub fn check(&mut self, link: &mut Link) -> Result<(), ServerError> {
         let Some(mark) = self.mark.as_ref().filter(|_| self.checked.is_past(CHECK_NS)) else { return Ok(()) };
         self.checked = self.checked.restarted();
@@ -286,23 +289,23 @@ impl Consumer {
             Ok(true) => Ok(()),
             Ok(false) => Err(ServerError::NoQueue("another one has its name by now".to_owned())),
             Err(ServerError::Refused(line)) if line.contains("no such key") => Err(ServerError::NoQueue(line)),
-            // Nothing was taken out by that.
+            // No entry was taken by this request.
             Err(e) if e.is_silence() && e.may_pass() => Err(ServerError::NotNow(e.to_string())),
             Err(e) => Err(e),
         }
     }
 
-    /// Whether another stream was joined than before; once.
+    /// Returns, once, whether another stream was joined than before.
     pub fn has_changed(&mut self) -> bool {
         std::mem::take(&mut self.is_another)
     }
 
-    /// The stream that is joined next may be any: that is told already.
+    /// Accepts any stream at the next join: the loss of this one is already reported.
     pub fn forget(&mut self) {
         (self.mark, self.is_another) = (None, false);
     }
 
-    /// Asks for entries that nobody has had. The answer is for [`read_reply`](crate::stream::read_reply).
+    /// Requests entries never delivered before. The answer is read by [`read_reply`](crate::stream::read_reply).
     pub fn ask(&self, link: &mut Link, limit: usize, options: &[&str]) -> Result<(), ServerError> {
         let limit = limit.to_string();
         let question = ["XREADGROUP", "GROUP", GROUP, self.id.as_str(), "COUNT", limit.as_str()];
@@ -310,8 +313,8 @@ impl Consumer {
         link.send(&packed(&[&question[..], options, &place].concat()))
     }
 
-    /// Takes entries from consumers that have been silent for too long, and looks at the pending ones from `start` on; hands
-    /// over each with how often it was delivered. Gives where the next look goes on.
+    /// Claims entries from consumers that exceeded the silence limit, scanning the pending ones from `start` on, and
+    /// hands over each with its number of deliveries. Returns where the next scan continues.
     pub fn claim(
         &self,
         link: &mut Link,
@@ -340,45 +343,46 @@ impl Consumer {
         })
     }
 
-    /// The command that restarts the idle time of entries, but for those that others have by now.
+    /// Returns the command that restarts the idle time of entries, except those that others have by now.
     pub fn holding(&self, ids: &[Id]) -> Vec<u8> {
         self.on_ours(&scripts().hold, ids)
     }
 
-    /// The command that gives entries back, but for those that others have by now: whoever comes can claim them.
+    /// Returns the command that makes entries claimable by any puller, except those that others have by now.
     pub fn giving_back(&self, ids: &[Id]) -> Vec<u8> {
         self.on_ours(&scripts().give_back, ids)
     }
 
-    /// The same of an entry that was not handed over: its delivery does not count.
+    /// Returns the command that does so for an entry that was not handed over: its delivery does not count.
     pub fn giving_back_unseen(&self, id: Id) -> Vec<u8> {
         self.on_ours(&scripts().give_back_unseen, &[id])
     }
 
-    /// Says that entries are done with, but for those that others have by now; gives how many these are. What is not there at
-    /// all others are done with, or this puller, whose answer got lost; or it has become a dead letter, where there are some.
+    /// Acknowledges entries, except those that others have by now; returns the number of these. An entry that does not
+    /// exist was acknowledged by others, or by this puller with a lost answer; or it is a dead letter, where there are
+    /// some.
     pub fn acknowledge(&self, link: &mut Link, ids: &[Id]) -> Result<usize, ServerError> {
         let script = if self.dead.is_some() { &scripts().acknowledge_limited } else { &scripts().acknowledge };
         link.send(&self.on_ours(script, ids))?;
         counted(link)
     }
 
-    /// Says that entries are done with, whoever has them; gives how many somebody had, which come to nobody any more. That is
-    /// all that a server need do where nobody else can have them, and for one entry takes it a fifth of the time.
+    /// Acknowledges entries regardless of their consumer; returns how many were pending, which are never delivered
+    /// again. Suffices where no other puller can have them, and takes the server a fifth of the time for one entry.
     pub fn acknowledge_own(&self, link: &mut Link, ids: &[Id]) -> Result<usize, ServerError> {
         let acknowledging = on_entries(&["XACK", &self.queue, GROUP], ids);
-        // What is deleted comes to nobody, also if the second command gets lost.
+        // A deleted entry is never delivered again, even if the second command is lost.
         link.send(&[self.deleting(ids), acknowledging].concat())?;
         counted(link)?;
         counted(link)
     }
 
-    /// The command that deletes entries.
+    /// Returns the command that deletes entries.
     pub fn deleting(&self, ids: &[Id]) -> Vec<u8> {
         on_entries(&["XDEL", &self.queue], ids)
     }
 
-    /// The command that adds a message, up to the message.
+    /// Returns the command that adds a message, up to the message.
     pub fn adding(&self) -> Vec<u8> {
         let mut head = Vec::new();
         resp::head(&mut head, &["EVAL", ADD, "1", &self.queue, FIELD]);
@@ -391,19 +395,19 @@ impl Consumer {
         Ok(())
     }
 
-    /// A script that begins with [`STILL_OURS`], of these entries.
+    /// Returns the command that runs a script which begins with [`STILL_OURS`] on these entries.
     fn on_ours(&self, script: &str, ids: &[Id]) -> Vec<u8> {
         on_entries(&["EVAL", script, "1", &self.queue, GROUP, &self.id], ids)
     }
 }
 
-/// The answer is a number of entries.
+/// Reads an answer that is a number of entries.
 fn counted(link: &mut Link) -> Result<usize, ServerError> {
     let count = link.answer(TIMEOUT, |items| items.integer())?;
     Ok(usize::try_from(count).unwrap_or(0))
 }
 
-/// The command that ends with the ids of entries.
+/// Returns a command that ends with the ids of entries.
 fn on_entries(front: &[&str], ids: &[Id]) -> Vec<u8> {
     let ids: Vec<String> = ids.iter().map(Id::to_string).collect();
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
@@ -416,7 +420,7 @@ fn packed(parts: &[&str]) -> Vec<u8> {
     command
 }
 
-/// Reads whether a stream has a group of this name.
+/// Reads the groups of a stream, and returns whether one has this name.
 fn has_group(items: &mut Items<'_>, name: &[u8]) -> Result<bool, Malformed> {
     let mut is_there = false;
     for _ in 0..items.array()? {

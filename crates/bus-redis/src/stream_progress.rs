@@ -1,4 +1,4 @@
-//! How far a subscription of a stream has come, and where it goes on when the stream, or the server, is not what it was.
+//! Position of a stream subscription, and where it resumes after the stream or the server has changed.
 //!
 //! ```text
 //!   entries ever added    0 … 7 │ 8 … 11 │ 12 … 20        added = 21, length = 9: gone = 12
@@ -10,54 +10,54 @@ use tickpath_bus_api::{ConnectError, Gap, OriginTracker, ResumeToken};
 use crate::info::{Kept, Run};
 use crate::stream::{Extent, Id};
 
-/// How resume tokens call this transport.
+/// Name of this transport in resume tokens.
 const TOKEN: &str = "redis+streams";
 
-/// The count of a token if nobody knows it.
+/// Count in a token that stands for an unknown count.
 const UNKNOWN: u64 = u64::MAX;
 
-/// How far a subscription has come.
+/// Position of a subscription in its stream.
 #[derive(Debug, Clone)]
 pub(crate) struct Progress {
-    /// The last entry that came, or where the subscription begins.
+    /// Id of the last received entry, or of the start of the subscription.
     place: Id,
-    /// The furthest that it ever was: a server that went back may get again what it had lost.
+    /// Furthest entry ever received: a server that went back may later recover what it had lost.
     furthest: Id,
-    /// How many entries the stream had ever had up to this place; none if nobody told.
+    /// Number of entries ever added up to this place; none if unknown.
     read: Option<u64>,
-    /// How many of these only the numbers of publishers tell: entries that were never added may be among them.
+    /// Part of `read` that only publishers' numbers show; some of these entries may never have been added.
     doubtful: u64,
-    /// The server that this is of.
+    /// Identity of the server that the position belongs to.
     server: Witness,
-    /// What is to be told before anything else.
+    /// Gap to report before anything else.
     gap: Option<Gap>,
 }
 
-/// What is known of a server from before.
+/// Earlier knowledge about a server.
 #[derive(Debug, Clone)]
 enum Witness {
-    /// It told this, of which that is the mark; none, and 0, if it does not tell.
+    /// Identity and mark that the server reported; none and 0 if it reports none.
     Run(Option<Run>, u64),
-    /// A token has this [mark](Run::mark) of it.
+    /// The server's [mark](Run::mark), from a token.
     Mark(u64),
 }
 
-/// What a server says when a subscription comes back to it.
+/// State of the server and the stream when a subscription comes back.
 #[derive(Debug, Clone)]
 pub(crate) struct Found {
-    /// Who it is; none if it does not tell.
+    /// Identity of the server; none if it reports none.
     pub run: Option<Run>,
-    /// The stream; none if there is none.
+    /// Extent of the stream; none if the stream does not exist.
     pub extent: Option<Extent>,
-    /// Whether the entry is there where the subscription stands.
+    /// True if the entry at the subscription's place exists.
     pub has_place: bool,
-    /// Whether one is there that has never come: the stream is another one.
+    /// True if that entry was never received before: the stream is another one.
     pub is_another: bool,
-    /// Whether the entry is there that was the furthest.
+    /// True if the furthest received entry exists.
     pub has_furthest: bool,
 }
 
-/// The stream is another one than that which was read.
+/// Error: the stream is not the one that was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Anew;
 
@@ -82,12 +82,12 @@ impl Witness {
 }
 
 impl Progress {
-    /// Of a subscription that begins behind a place up to which the stream had so many entries.
+    /// Creates the position of a subscription that starts after `place`, up to which the stream had `read` entries.
     pub fn begin(place: Id, read: Option<u64>, run: Option<Run>) -> Self {
         Self { place, furthest: place, read, doubtful: 0, server: Witness::of(run), gap: None }
     }
 
-    /// Of a subscription that goes on behind a token, with the copies that are known from before.
+    /// Restores the position from a token, with the numbers of the messages already received.
     pub fn after(token: &ResumeToken) -> Result<(Self, OriginTracker), ConnectError> {
         let ([ms, number, count, mark], tracker) = token.read(TOKEN)?;
         let place = Id::new(ms, number);
@@ -96,17 +96,17 @@ impl Progress {
         Ok((Self { place, furthest: place, read, doubtful: 0, server, gap: None }, tracker))
     }
 
-    /// A token for who goes on here. A gap that is not told yet he finds again.
+    /// Returns a token that resumes here. A gap that is not reported yet is found again after resuming.
     pub fn token(&self, tracker: &OriginTracker) -> ResumeToken {
         if let Some(furthest) = self.furthest() {
-            // What came behind the place may be there again by then. No server has this mark.
+            // Entries after the place may have been recovered by then. No server has this mark.
             let [ms, number] = furthest.numbers();
             return ResumeToken::new(TOKEN, [ms, number, UNKNOWN, 0], tracker);
         }
         let [ms, number] = self.place.numbers();
         let (untold, mark) = match self.gap {
             Some(Gap::Missed(untold)) => (untold, self.server.mark()),
-            // No server has this one.
+            // No server has this mark.
             Some(Gap::Reconnected) => (0, 0),
             None => (0, self.server.mark()),
         };
@@ -114,48 +114,49 @@ impl Progress {
         ResumeToken::new(TOKEN, [ms, number, read, mark], tracker)
     }
 
-    /// The last entry that came, or where the subscription begins.
+    /// Returns the id of the last received entry, or of the start of the subscription.
     pub fn place(&self) -> Id {
         self.place
     }
 
-    /// The furthest entry that ever came, if the place lies before it by now.
+    /// Returns the furthest entry ever received, if the place now lies before it.
     pub fn furthest(&self) -> Option<Id> {
         Some(self.furthest).filter(|&furthest| furthest > self.place)
     }
 
-    /// Whether there is something to tell.
+    /// Returns whether a gap is to be reported.
     pub fn has_gap(&self) -> bool {
         self.gap.is_some()
     }
 
-    /// Takes what is to be told.
+    /// Takes the gap to be reported.
     pub fn take_gap(&mut self) -> Option<Gap> {
         self.gap.take()
     }
 
-    /// An entry has come.
+    /// Advances past a received entry.
     pub fn pass(&mut self, id: Id) {
         self.place = id;
         self.furthest = self.furthest.max(id);
         self.read = self.read.map(|read| read.saturating_add(1));
     }
 
-    /// So many are missing by the numbers of their publisher, which is told already: the count must not tell it again.
+    /// Counts `missed` entries that the publisher's numbers show as missing: they are reported already, and the
+    /// server's count must not report them again.
     pub fn miss(&mut self, missed: u64) {
         self.read = self.read.map(|read| read.saturating_add(missed));
         self.doubtful = self.doubtful.saturating_add(missed);
     }
 
-    /// Whether a stream that has so many entries by now may have lost some that were not read. So many were gone before, if
-    /// the server counts.
+    /// Returns whether a stream of `length` entries may have lost unread ones, given that `gone` were gone before;
+    /// `gone` is none if the server does not count.
     pub fn may_lack(&self, length: u64, gone: Option<u64>) -> bool {
         length == 0 || gone.is_some_and(|gone| length < self.surely_read().saturating_sub(gone))
     }
 
-    /// Compares with the server's count, while the connection holds.
+    /// Compares with the server's count, over an unbroken connection.
     pub fn count(&mut self, now: &Extent) -> Result<(), Anew> {
-        // Where all up to the place is gone, that is at least as much as was read.
+        // If everything up to the place is gone, at least as many entries are gone as were read.
         let lacks_some = now.lies_behind(self.place) && now.gone().is_some_and(|gone| gone < self.surely_read());
         if now.last < self.place || self.has_more_than(now) || lacks_some {
             return Err(Anew);
@@ -164,12 +165,12 @@ impl Progress {
         Ok(())
     }
 
-    /// Where the subscription goes on with what a server has by now: behind the last entry that came, wherever that is
-    /// possible, and at the beginning only of a stream that surely is another one.
+    /// Returns the position at which the subscription resumes on this server: after the last received entry wherever
+    /// that is possible, and at the beginning only of a stream that is certainly another one.
     pub fn resumed(&self, found: Found) -> Self {
         let has_kept_all = match self.server.kept(found.run.as_ref()) {
             Kept::All => true,
-            // What is not as it was is rather an older copy of the disk than another stream.
+            // If something differs, an older copy of the disk is more likely than another stream.
             Kept::Disk => !found.has_furthest && found.extent.is_some_and(|now| !self.is_anew(&now, &found)),
             Kept::Unknown => false,
         };
@@ -186,7 +187,7 @@ impl Progress {
                 next.furthest = Id::START;
             }
             Some(now) if has_kept_all && self.has_more_than(&now) => next.stand(self.place, now.count_to(self.place)),
-            // Trimmed up to there, or further, or another stream: a server that does not count tells nobody.
+            // Trimmed up to there, or further, or another stream: a server that does not count cannot show which.
             Some(now)
                 if has_kept_all
                     && now.added.is_none()
@@ -197,23 +198,23 @@ impl Progress {
                 next.stand(self.place, None);
             }
             Some(now) if has_kept_all => next.take_count(&now),
-            // The data from before it went back is here again.
+            // The data from before the server went back has been recovered.
             Some(now) if found.has_furthest => next.stand(self.furthest, now.count_to(self.furthest)),
-            // It has gone back behind what has come: its last entry is one of those.
+            // The server went back behind the place: its last entry was received already.
             Some(now) if now.last < self.place => next.stand(now.last, now.added),
             Some(now) => next.stand(self.place, now.count_to(self.place)),
         }
         next
     }
 
-    /// Stands at a place that is not surely behind all that came before, which is to be told.
+    /// Moves to a place that may not be right after the last received entry, and notes the gap.
     fn stand(&mut self, place: Id, read: Option<u64>) {
         self.place = place;
         self.furthest = self.furthest.max(place);
         (self.read, self.doubtful, self.gap) = (read, 0, Some(Gap::Reconnected));
     }
 
-    /// Whether more was read than the stream ever had.
+    /// Returns whether more entries were read than the stream ever had.
     fn has_more_than(&self, now: &Extent) -> bool {
         now.added.is_some_and(|added| self.surely_read() > added)
     }
@@ -222,8 +223,8 @@ impl Progress {
         self.read.map_or(0, |read| read.saturating_sub(self.doubtful))
     }
 
-    /// Whether a server that never went back has another stream of that name: the entry that came last is neither there, nor
-    /// trimmed, nor deleted by its id.
+    /// Returns whether a server that never went back has another stream of this name: the last received entry is
+    /// neither there, nor trimmed, nor deleted by its id.
     fn is_anew(&self, now: &Extent, found: &Found) -> bool {
         if found.is_another {
             return true;
@@ -231,15 +232,15 @@ impl Progress {
         if found.has_place || self.place == Id::START || now.deleted >= self.place {
             return false;
         }
-        // What is trimmed goes from the beginning on.
+        // Trimming starts at the oldest entry.
         let is_trimmed = now.gone().is_none_or(|gone| now.lies_behind(self.place) && gone >= self.surely_read());
         now.last < self.place || self.has_more_than(now) || !is_trimmed
     }
 
-    /// Notes what is gone and was not read.
+    /// Notes the entries that are gone and were not read.
     fn take_count(&mut self, now: &Extent) {
         let is_all = now.last == self.place;
-        // Where all is read that was ever added is known to the entry, else only what is gone from the beginning on.
+        // If the last entry was read, the count is exact; else only the entries trimmed from the beginning are known.
         let there = if is_all { now.added } else { now.gone() };
         match (there, self.read) {
             (Some(there), Some(read)) if there > read => {
@@ -250,7 +251,7 @@ impl Progress {
                     None => Gap::Missed(there - read),
                 });
             }
-            // How much of what is gone was read nobody knows.
+            // It is unknown how many of the trimmed entries were read.
             (Some(gone), None) if !is_all && now.lies_behind(self.place) => {
                 (self.read, self.doubtful) = (Some(gone), 0);
                 if gone > 0 {
@@ -258,7 +259,8 @@ impl Progress {
                 }
             }
             (Some(added), _) if is_all => (self.read, self.doubtful) = (Some(added), 0),
-            // A server that does not count has had some behind the place, or in a stream that was not there, and has none.
+            // A server that does not count had entries after the place, or in a stream that did not exist, and has none
+            // now.
             (None, read)
                 if now.first.is_none() && now.last > self.place && (read.is_some() || self.place != Id::START) =>
             {
@@ -273,7 +275,7 @@ impl Progress {
 mod tests {
     use super::*;
 
-    /// A stream with entries of these milliseconds, of which so many before them are gone.
+    /// Returns a stream with entries of these milliseconds, of which `gone` earlier ones are gone.
     fn stream(first: u64, last: u64, gone: u64) -> Extent {
         Extent {
             first: Some(Id::new(first, 0)),
@@ -284,7 +286,7 @@ mod tests {
         }
     }
 
-    /// A subscription that has read so many entries, the last one of this millisecond, on a server of this mark.
+    /// Returns a subscription that has read `read` entries, the last one of this millisecond, on a server of this mark.
     fn progress(place: u64, read: u64, mark: u64) -> Progress {
         let token = ResumeToken::new(TOKEN, [place, 0, read, mark], &OriginTracker::default());
         Progress::after(&token).unwrap().0
@@ -294,7 +296,7 @@ mod tests {
         Run::example("a")
     }
 
-    /// What came of it: the place, how many were read, and what is told.
+    /// Returns the place, the number of read entries and the gap to be reported.
     fn state(progress: &Progress) -> (u64, Option<u64>, Option<Gap>) {
         (progress.place.numbers()[0], progress.read, progress.gap)
     }
@@ -378,7 +380,7 @@ mod tests {
     #[test]
     fn a_count_tells_what_is_missing_once() {
         let mut reader = progress(10, 10, 0);
-        // Numbers tell four, of which one was never added.
+        // The numbers show four, of which one was never added.
         reader.miss(4);
         reader.pass(Id::new(14, 0));
         assert_eq!(reader.count(&stream(14, 14, 13)), Ok(()));
@@ -447,7 +449,7 @@ mod tests {
             (10, 10, 15, (15, None, Some(Gap::Reconnected))),
             (10, UNKNOWN, 15, (15, None, Some(Gap::Reconnected))),
             (10, 10, 10, (10, Some(10), None)),
-            // It was not there, and it was there and empty.
+            // The stream did not exist, and the stream existed and was empty.
             (0, 0, 15, (15, None, Some(Gap::Reconnected))),
             (0, UNKNOWN, 15, (0, None, None)),
         ] {

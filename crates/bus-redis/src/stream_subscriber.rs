@@ -1,12 +1,12 @@
-//! Receives one stream.
+//! Subscriber of one stream.
 //!
 //! ```text
-//!   XREAD BLOCK 1000 … behind id 5 ──>  server: sleeps with the question until there is something, or for a second
+//!   XREAD BLOCK 1000 … behind id 5 ──>  server: blocks the request until there is an entry, or for a second
 //!   6, 7, 8                        <──
 //!   XREAD BLOCK 1000 … behind id 8 ──>
 //! ```
-//! So one question is always out, its answer comes the moment that something is published, and looking for it costs
-//! no more than with publish and subscribe. That it ends is for losses that nobody would see else (see `stream_feed`).
+//! So one request is always in flight, an entry comes the moment that it is added, and a poll costs no more than with
+//! publish and subscribe. The end after a second lets losses be found that nothing else shows (see `stream_feed`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,23 +22,23 @@ use crate::server::Server;
 use crate::stream_feed::Feed;
 use crate::stream_progress::Progress;
 
-/// A subscription, which outlives its connections.
+/// Subscription that outlives its connections.
 pub(crate) struct StreamSubscriber {
     server: Arc<Server>,
     topic: String,
     wait: Wait,
-    /// How far it has come.
+    /// Position in the stream, as of the last lost connection.
     progress: Progress,
     tracker: OriginTracker,
     state: State<Feed>,
-    /// The connection is made again though nothing says that it was lost.
+    /// True if the connection is being replaced though it may not be lost.
     is_renewed: bool,
     reconnects: u64,
     pauses: Pauses,
 }
 
 impl StreamSubscriber {
-    /// Connects, fixes where the subscription begins, and asks.
+    /// Connects, fixes the start of the subscription, and sends the first `XREAD`.
     pub fn open(server: Arc<Server>, topic: &str, start: Start, wait: Wait) -> Result<Self, ConnectError> {
         let (feed, tracker) = match start {
             Start::After(token) => {
@@ -57,13 +57,13 @@ impl StreamSubscriber {
         let (topic, before, seen) = (self.topic.clone(), self.progress.clone(), self.tracker.clone());
         let looks_rarely = matches!(why, ServerError::Unproven);
         let open = Box::new(move |server: &Server| Feed::resume(server, &topic, &before, &seen, looks_rarely));
-        // That nobody knows whether the server is there is no outage, as long as it lets us in again.
+        // An unproven connection is no outage, as long as the server accepts the next one.
         self.is_renewed = looks_rarely;
         let why = Some(why).filter(|_| !self.is_renewed);
         self.state.renew_after(self.pauses.next_pause(), &self.server, why, open);
     }
 
-    /// True if the connection is there again by now.
+    /// Returns true if the connection has been restored.
     #[cold]
     fn is_reconnected(&mut self) -> Result<bool, ReceiveError> {
         // A renewal counts as a reconnect only if an attempt failed.
@@ -99,7 +99,7 @@ impl Subscriber for StreamSubscriber {
         let Err(e) = drained else { return Ok(handed_over) };
         self.progress = feed.progress.clone();
         self.reconnect(&e);
-        // What does not pass by itself would come again and again, and nobody would know.
+        // An error that does not pass by itself would recur on every connection, without a report.
         if e.may_pass() || handed_over > 0 { Ok(handed_over) } else { Err(self.server.receive_error(&e)) }
     }
 
@@ -113,7 +113,7 @@ impl Subscriber for StreamSubscriber {
                 reconnect.wait(timeout);
                 None
             }
-            // An error that the server sent is still there for the next look.
+            // An error line of the server is still there for the next poll.
             State::Connected(feed) => {
                 let lost = feed.sleep(timeout).err().filter(ServerError::may_pass);
                 if lost.is_some() {

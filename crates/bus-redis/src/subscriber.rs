@@ -1,4 +1,4 @@
-//! Receives one channel.
+//! Subscriber of one channel.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::reconnect::{PAUSE, State};
 use crate::resp;
 use crate::server::Server;
 
-/// A subscription, which outlives its connections.
+/// Subscription that outlives its connections.
 pub(crate) struct RedisSubscriber {
     server: Arc<Server>,
     topic: String,
@@ -39,7 +39,7 @@ impl RedisSubscriber {
         self.state.renew_after(self.pauses.next_pause(), &self.server, Some(why), open);
     }
 
-    /// True if the connection is there again by now.
+    /// Returns true if the connection has been restored.
     #[cold]
     fn is_reconnected(&mut self) -> Result<bool, ReceiveError> {
         match self.state.outcome() {
@@ -80,7 +80,7 @@ impl Subscriber for RedisSubscriber {
         });
         let Err(e) = drained else { return Ok(handed_over) };
         self.reconnect(&e);
-        // What does not pass by itself would come again and again, and nobody would know.
+        // An error that does not pass by itself would recur on every connection, without a report.
         if e.may_pass() || handed_over > 0 { Ok(handed_over) } else { Err(self.server.receive_error(&e)) }
     }
 
@@ -98,7 +98,7 @@ impl Subscriber for RedisSubscriber {
         };
         match slept {
             Err(e) if e.may_pass() => self.reconnect(&e),
-            // Any other error is still there for the next look.
+            // Any other error meets the next poll.
             _ => {}
         }
     }
@@ -128,14 +128,14 @@ impl Subscriber for RedisSubscriber {
     }
 }
 
-/// A connection that is subscribed.
+/// Opens a subscribed connection.
 fn subscribe(server: &Server, channel: &str) -> Result<Link, ServerError> {
     let mut link = Link::open(server)?;
     link.subscribe(channel)?;
     Ok(link)
 }
 
-/// Hands over what has come. Looks at no more than `limit` replies, also where they are no messages.
+/// Hands over received messages. Reads at most `limit` replies, those that are no messages included.
 fn drain(
     link: &mut Link,
     silence: Duration,
@@ -160,7 +160,7 @@ fn drain(
     Ok(())
 }
 
-/// Sleeps until bytes come, unless a whole reply is here already.
+/// Sleeps until bytes come, unless a complete reply is there already.
 fn sleep(link: &mut Link, timeout: Duration, silence: Duration) -> Result<(), ServerError> {
     if link.length(1)?.is_some() || timeout.is_zero() || link.receive_within(timeout.min(silence / 2))? {
         return Ok(());

@@ -1,4 +1,4 @@
-//! `connect(url)`: the transport that a URL names, and nothing else.
+//! `connect(url)` opens the transport that a URL names; this crate does nothing else.
 //!
 //! | URL                                      | topics                  | queues               |
 //! |------------------------------------------|-------------------------|----------------------|
@@ -11,10 +11,10 @@
 //! | `amqp://HOST:PORT[/VHOST]`               | RabbitMQ exchanges      | RabbitMQ queues      |
 //! | `kafka://HOST:PORT`                      | Kafka, one partition    | consumer groups      |
 //!
-//! Of servers several can be named, with a comma between; `?tls`, with `ca=FILE`, `cert=FILE` and `key=FILE`, makes TLS a
-//! must; and `?password=env:NAME` or `?password=file:PATH` says where a password is.
+//! A URL can name several servers, with commas between. `?tls`, with `ca=FILE`, `cert=FILE` and `key=FILE`, requires
+//! TLS; `?password=env:NAME` or `?password=file:PATH` names the place of a password.
 //!
-//! NATS, RabbitMQ and Kafka are the feature `brokers`, on unless it is turned off.
+//! NATS, RabbitMQ and Kafka belong to the feature `brokers`, which is on by default.
 
 mod meant;
 mod secret;
@@ -26,13 +26,13 @@ pub use tickpath_bus_api::*;
 pub use tickpath_bus_log::{absent, log_of, within};
 pub use transports::{TRANSPORTS, add, address, servers, transport};
 
-/// Connects to where topics and queues live. The URL may stand elsewhere, and so may its password: see [`resolve`].
+/// Connects to the topics and queues of a URL, which may be stored elsewhere, as may its password: see [`resolve`].
 pub fn connect(url: &str) -> Result<Box<dyn Connection>, ConnectError> {
     let url = &*resolve(url)?;
     if let Some(transport) = transport(url) {
         return (transport.connect)(url);
     }
-    // What stands before the host may be a password.
+    // The part before the host may be a password.
     let shown = match url.rsplit_once('@') {
         Some((login, place)) => match login.split_once("://") {
             Some((scheme, _)) => format!("{scheme}://{place}"),

@@ -1,9 +1,9 @@
-//! What was meant by a URL that names no transport.
+//! Suggestion for a URL that names no transport.
 
 use crate::transports::TRANSPORTS;
 
-/// The URL that was meant, if one is near: a scheme that is misspelt, or none at all and a broker's usual port. A login
-/// is not repeated.
+/// Returns the URL that was probably meant: with a misspelt scheme corrected, or with the scheme of a broker's usual
+/// port. A login is not repeated.
 pub fn meant(url: &str) -> Option<String> {
     let (scheme, rest) = match url.split_once(":/") {
         Some((scheme, rest)) => (Some(scheme.to_lowercase()), rest.trim_start_matches('/')),

@@ -1,4 +1,4 @@
-//! URLs and passwords that stand in no argument: any user of a host can read those of all its processes.
+//! URLs and passwords kept out of arguments, which any user of a host can read for all its processes.
 //!
 //! | written | is |
 //! |---|---|
@@ -6,14 +6,14 @@
 //! | `@FILE` | the URL in the file |
 //! | `SCHEME://USER@HOST?password=env:NAME` | that URL, with the password from the environment |
 //! | `SCHEME://USER@HOST?password=file:PATH` | that URL, with the password from the file |
-//! | `redis://HOST?sentinel=NAME&sentinel-password=env:NAME` | the same of the password of the sentinels |
+//! | `redis://HOST?sentinel=NAME&sentinel-password=env:NAME` | the same for the password of the sentinels |
 //!
-//! Of a file its first line counts.
+//! The first line of a file counts.
 
 use tickpath_bus_api::ConnectError;
 use tickpath_bus_api::url::{PASSWORD_OPTION, SENTINEL_PASSWORD_OPTION};
 
-/// The URL that is meant, whole. One that holds everything itself stays as it is.
+/// Returns the complete URL. A URL that holds everything itself stays unchanged.
 pub fn resolve(text: &str) -> Result<String, ConnectError> {
     let url = match text.split_once(':') {
         Some(("env", name)) => variable(name)?,
@@ -25,7 +25,7 @@ pub fn resolve(text: &str) -> Result<String, ConnectError> {
     with_password(url)
 }
 
-/// Puts the passwords to where they belong, if the URL says where to find them.
+/// Inserts the passwords, if the URL names where they are.
 fn with_password(url: String) -> Result<String, ConnectError> {
     let Some((place, options)) = url.split_once('?') else { return Ok(url) };
     let (mut place, mut others) = (place.to_owned(), Vec::new());
@@ -41,17 +41,17 @@ fn with_password(url: String) -> Result<String, ConnectError> {
     Ok(format!("{place}{mark}{}", others.join("&")))
 }
 
-/// The password that lies where the option of this name says.
+/// Returns the password at the place that the option of this name gives.
 fn secret(name: &str, source: &str) -> Result<String, ConnectError> {
     match source.split_once(':') {
         Some(("env", variable)) => self::variable(variable),
         Some(("file", file)) => first_line(file),
-        // What stands there may be the password itself.
+        // The value may be the password itself, so that no error repeats it.
         _ => Err(refused(&format!("behind '{name}=' stands env:NAME or file:PATH, and not the password"))),
     }
 }
 
-/// A URL up to its options, with this password.
+/// Returns a URL up to its options, with this password.
 fn with_login(place: &str, password: &str) -> Result<String, ConnectError> {
     let (scheme, rest) = place.split_once("://").ok_or_else(|| refused("a URL begins with what speaks there"))?;
     let (user, servers) = rest.rsplit_once('@').unwrap_or(("", rest));
@@ -76,7 +76,7 @@ fn first_line(file: &str) -> Result<String, ConnectError> {
     }
 }
 
-/// With all but letters and digits as `%20` and its like.
+/// Encodes all but letters and digits as `%20` and the like.
 fn encode(text: &str) -> String {
     let shown = |byte: u8| match byte.is_ascii_alphanumeric() {
         true => char::from(byte).to_string(),

@@ -1,10 +1,10 @@
-//! The transports, and what can be said of a URL by them alone.
+//! The transports, and facts about a URL that follow from its transport alone.
 
 use std::sync::OnceLock;
 
 use tickpath_bus_api::Transport;
 
-/// All of them: one line each.
+/// All transports, one line each.
 pub const TRANSPORTS: &[Transport] = &[
     tickpath_bus_log::TRANSPORT,
     tickpath_bus_redis::TRANSPORT,
@@ -22,23 +22,23 @@ pub const TRANSPORTS: &[Transport] = &[
     left_out::transport(&["kafka"], 9092),
 ];
 
-/// What a program brings beside them.
+/// Transports that the program adds.
 static MORE: OnceLock<&'static [Transport]> = OnceLock::new();
 
-/// Adds transports that this program alone has: once, before anything connects.
+/// Adds transports that only this program has: once, before the first connection.
 pub fn add(transports: &'static [Transport]) {
-    // Whoever comes first is the program itself.
+    // The first caller is the program itself; a later call has no effect.
     let _ = MORE.set(transports);
 }
 
-/// The transport that a URL names, if it names one.
+/// Returns the transport that a URL names, if any.
 pub fn transport(url: &str) -> Option<&'static Transport> {
     let (scheme, _) = url.split_once("://")?;
     let more = MORE.get().copied().unwrap_or_default();
     TRANSPORTS.iter().chain(more).find(|transport| transport.schemes.contains(&scheme))
 }
 
-/// Where the first server of a URL listens: `HOST:PORT`; none if it names no server, or one without a port.
+/// Returns the address of a URL's first server, `HOST:PORT`; `None` if the URL names no server, or one without a port.
 pub fn address(url: &str) -> Option<String> {
     let (_, rest) = url.split_once("://")?;
     let port = transport(url)?.port?;
@@ -48,13 +48,13 @@ pub fn address(url: &str) -> Option<String> {
     Some(if has_port && !host.ends_with(']') { host.to_owned() } else { format!("{host}:{port}") })
 }
 
-/// What URLs of servers begin with: `redis://, nats://, amqp:// or kafka://`.
+/// Returns the URL prefixes of servers: `redis://, nats://, amqp:// or kafka://`.
 pub fn servers() -> String {
     let servers = TRANSPORTS.iter().filter(|transport| transport.is_server());
     either(servers.map(|server| format!("{}://", server.schemes[0])).collect())
 }
 
-/// How URLs are written, of every transport.
+/// Returns the URL syntax of every transport.
 pub(crate) fn forms() -> String {
     let told = TRANSPORTS.iter().filter(|transport| !transport.form.is_empty());
     either(told.map(|transport| transport.form.to_owned()).collect())
@@ -65,7 +65,7 @@ fn either(mut words: Vec<String>) -> String {
     if words.is_empty() { last } else { format!("{} or {last}", words.join(", ")) }
 }
 
-/// What a binary without the feature `brokers` says of what it lacks.
+/// Transports that a binary without the feature `brokers` refuses, with the remedy.
 #[cfg(not(feature = "brokers"))]
 mod left_out {
     use tickpath_bus_api::{ConnectError, Connection, Transport};

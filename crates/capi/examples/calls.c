@@ -1,4 +1,5 @@
-/* What a call takes from C; `cargo run --profile wheel -p tickpath-capi --example calls` is the same from Rust: calls URL */
+/* Measures the cost of a call from C: calls URL. `calls.rs` measures the same from Rust:
+   `cargo run --profile wheel -p tickpath-capi --example calls` */
 #include <tickpath.h>
 
 #include <stdio.h>
@@ -18,7 +19,7 @@ static void add(const tp_event *event, void *sum) {
     *(uint64_t *)sum += event->len;
 }
 
-/* Nanoseconds of one of so many. */
+/* Returns the nanoseconds per call since `begun`, over `count` calls. */
 static double each(uint64_t begun, double count) {
     return (double)tp_ns_between(begun, tp_now()) / count;
 }

@@ -1,4 +1,5 @@
-//! What a call takes from Rust, as `calls.c` has it from C: `cargo run --profile wheel -p tickpath-capi --example calls`.
+//! Measures the cost of a call from Rust, as `calls.c` does from C:
+//! `cargo run --profile wheel -p tickpath-capi --example calls`.
 
 use std::error::Error;
 

@@ -1,4 +1,4 @@
-/* Buys one of a symbol as soon as its offer is at or below a whole PRICE, and prints what becomes of the order:
+/* Buys one unit of a symbol as soon as its best offer is at or below a whole PRICE, and prints the events of the order:
    orders BUS TOPIC OMS USER PASSWORD_FILE SYMBOL PRICE, as in orders shm:// oms.ticks unix:///DESK/oms.sock trader
    DESK/trader.password 1 61801 */
 #include <tickpath.h>
@@ -16,7 +16,7 @@ struct strategy {
     tp_orders *orders;
     uint32_t symbol;
     int64_t price;
-    /* Of the order; 0 until it is sent. */
+    /* Id of the order; 0 until the order is sent. */
     uint64_t id;
     tp_status status;
 };
@@ -34,7 +34,7 @@ static void on_event(const tp_event *event, void *user) {
     if (mine->id != 0 || event->type != TP_MESSAGE || event->kind != TP_KIND_TOP_OF_BOOK || event->len != sizeof top) {
         return;
     }
-    /* The bytes are the library's, and anywhere in memory: copy them. */
+    /* The bytes belong to the library, and may be unaligned: copy them. */
     memcpy(&top, event->data, sizeof top);
     if (top.symbol != mine->symbol || top.ask == 0 || top.ask > mine->price) {
         return;
@@ -46,13 +46,13 @@ static void on_event(const tp_event *event, void *user) {
         .price = top.ask,
         .quantity = TP_SCALE,
         .time_in_force = TP_IMMEDIATE_OR_CANCEL,
-        /* The stamp of another host's clock tells no time here. */
+        /* The stamp of another host's clock gives no time here. */
         .cause = event->is_of_clock ? event->stamp : 0,
     };
     mine->status = tp_orders_submit(mine->orders, &order, &mine->id);
 }
 
-/* Prints an event; whether nothing more comes of the order. */
+/* Prints an event; returns true if the order is finished. */
 static bool print(const tp_order_event *event) {
     switch (event->type) {
     case TP_TOLD_REPORT:
@@ -69,13 +69,13 @@ static bool print(const tp_order_event *event) {
         printf("order %" PRIu64 ": %s\n", event->client_order_id, event->sentence);
         return true;
     default:
-        /* What happened to the connection, and what is missing. */
+        /* Events of the connection, and missing reports. */
         printf("%s\n", event->sentence);
         return false;
     }
 }
 
-/* The first line of a file: a password is no argument, which everybody on the host could read. */
+/* Reads the first line of a file: a password as an argument could be read by every user of the host. */
 static void read_password(const char *path, char *password) {
     FILE *file = fopen(path, "r");
     if (file == NULL || fgets(password, PASSWORD_BYTES, file) == NULL) {
@@ -111,11 +111,11 @@ int main(int argc, char **argv) {
     while (!is_over) {
         size_t ticked, told;
         check(tp_subscriber_poll(ticks, MOST, on_event, &mine, &ticked), "poll the ticks");
-        /* An OMS that is not there now may be at the next tick. */
+        /* An OMS that is unavailable now may be available at the next tick. */
         if (mine.status != TP_UNAVAILABLE) {
             check(mine.status, "submit");
         }
-        /* The first one's size says how large each is. */
+        /* The size in the first element is the size of every element. */
         tp_order_event events[MOST];
         events[0].size = sizeof events[0];
         check(tp_orders_poll(mine.orders, events, MOST, &told), "poll the OMS");
@@ -123,7 +123,7 @@ int main(int argc, char **argv) {
             is_over = print(&events[i]) || is_over;
         }
         if (ticked == 0 && told == 0) {
-            /* Before it has sent an order it waits for ticks, and then for reports. */
+            /* Waits for ticks before the order is sent, and for reports afterwards. */
             check(mine.id == 0 ? tp_subscriber_wait(ticks, TURN_NS) : tp_orders_wait(mine.orders, TURN_NS), "wait");
         }
     }

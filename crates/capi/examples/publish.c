@@ -1,11 +1,11 @@
-/* Publishes the numbers from 0 on: publish URL TOPIC COUNT */
+/* Publishes COUNT numbers, from 0 on: publish URL TOPIC COUNT */
 #include <tickpath.h>
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A kind is this program's own choice, 200 to 255; it tells messages apart. */
+/* Kinds 200 to 255 are free for programs, which distinguish their messages by them. */
 enum { KIND_NUMBER = 200, BATCH = 8 };
 
 static void check(tp_status status, const char *what) {
@@ -29,7 +29,7 @@ int main(int argc, char **argv) {
     tp_bus *bus;
     check(tp_connect(argv[1], &bus), "connect");
 
-    /* What is not named is zero, and zero is the usual. */
+    /* Fields that are not named are zero, and zero is the default. */
     tp_publisher_config config = {.size = sizeof config, .capacity_bytes = 4 << 20};
     tp_publisher *publisher;
     check(tp_publisher_open(bus, argv[2], &config, &publisher), "open");

@@ -1,4 +1,4 @@
-/* Pushes numbers into a queue, or pulls them out: queue URL QUEUE push|pull COUNT */
+/* Pushes COUNT numbers into a queue, or pulls COUNT numbers: queue URL QUEUE push|pull COUNT */
 #include <tickpath.h>
 
 #include <inttypes.h>
@@ -17,12 +17,12 @@ static void check(tp_status status, const char *what) {
     }
 }
 
-/* Whether pulling goes on: these two are told once. */
+/* Returns true for the two statuses that are reported once, after which pulling continues. */
 static bool is_told_once(tp_status status) {
     return status == TP_GONE || status == TP_NOT_ACKNOWLEDGED;
 }
 
-/* As check, but goes on behind what is told once. */
+/* Like check, but continues after a status that is reported once. */
 static void note(tp_status status, const char *what) {
     if (is_told_once(status)) {
         fprintf(stderr, "%s: %s\n", what, tp_last_error());
@@ -63,7 +63,7 @@ static void pull(tp_bus *bus, const char *queue, uint64_t count) {
             check(tp_puller_wait(puller, TURN_NS), "wait");
             continue;
         }
-        /* The work is done: none of these comes again. */
+        /* The work is done: acknowledges the messages, so that none is redelivered. */
         note(tp_puller_acknowledge(puller), "acknowledge");
     }
     check(tp_puller_close(puller), "close the puller");

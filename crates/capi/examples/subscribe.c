@@ -1,4 +1,4 @@
-/* Prints so many numbers of a topic, from the oldest on, or behind a token: subscribe URL TOPIC COUNT [TOKEN] */
+/* Prints COUNT numbers of a topic, from the oldest message on, or after a token: subscribe URL TOPIC COUNT [TOKEN] */
 #include <tickpath.h>
 
 #include <inttypes.h>
@@ -22,11 +22,11 @@ static void on_event(const tp_event *event, void *user) {
     switch (event->type) {
     case TP_MESSAGE:
         if (event->kind == KIND_NUMBER && event->len == sizeof(uint64_t)) {
-            /* The bytes are the library's, and anywhere in memory: copy them. */
+            /* The bytes belong to the library, and may be unaligned: copy them. */
             uint64_t number;
             memcpy(&number, event->data, sizeof number);
             printf("number %" PRIu64, number);
-            /* The stamp of another host's clock tells no time here. */
+            /* The stamp of another host's clock gives no time here. */
             if (event->is_of_clock) {
                 printf(", %" PRId64 " ns old", tp_ns_between(event->stamp, tp_now()));
             }

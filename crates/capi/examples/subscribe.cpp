@@ -1,4 +1,4 @@
-// Prints so many numbers of a topic, from the oldest on: subscribe URL TOPIC COUNT
+// Prints COUNT numbers of a topic, from the oldest message on: subscribe URL TOPIC COUNT
 #include <tickpath.h>
 
 #include <cstdint>
@@ -43,7 +43,7 @@ Subscriber subscribe(const Bus &bus, const char *topic) {
     return Subscriber(subscriber);
 }
 
-// No exception may leave it: the library that calls it is not C++.
+// Callback of the library, which is not C++: no exception may leave the function.
 void on_event(const tp_event *event, void *user) noexcept {
     auto &left = *static_cast<std::size_t *>(user);
     std::uint64_t number = 0;

@@ -1,7 +1,7 @@
-//! What C hands over, as Rust's.
+//! Conversion of C's arguments to Rust.
 //!
-//! All these take C's word that what a pointer points to is there and stays as it is while a call lasts. What can be looked
-//! at is: null, text that is none, lengths that no memory has.
+//! These functions trust C that each pointer is valid and its target unchanged during a call. They check the rest: null
+//! pointers, text that is not UTF-8, and lengths beyond any memory.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr::null_mut;
@@ -12,51 +12,51 @@ use tickpath_bus::{BatchError, Fate};
 
 use crate::status::{Failure, tp_status};
 
-/// The most bytes that anything in memory has.
+/// Max bytes of any object in memory.
 const MOST_BYTES: usize = isize::MAX as usize;
 
-/// The most messages that a batch can list.
+/// Max messages that a batch can list.
 const MOST_MESSAGES: usize = MOST_BYTES / size_of::<tp_slice>();
 
-/// What became of one message of a batch.
+/// Fate of one message of a batch.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum tp_fate {
-    /// It is not published, and will not be.
+    /// The message is not published, and will not be.
     TP_FATE_NOT_PUBLISHED = 0,
-    /// It is published.
+    /// The message is published.
     TP_FATE_PUBLISHED = 1,
-    /// Nobody knows: it may be published, or be so later. Resend finds out.
+    /// In doubt: the message may be published now or later. A resend function resolves it.
     TP_FATE_UNKNOWN = 2,
 }
 
-/// Some bytes: one message of a batch.
+/// Bytes of one message of a batch.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct tp_slice {
-    /// Where they are; may be null if there are none.
+    /// Address of the bytes; may be null if `len` is 0.
     pub data: *const c_void,
-    /// How many.
+    /// Number of bytes.
     pub len: usize,
 }
 
-/// Text.
+/// Reads text.
 ///
 /// # Safety
-/// `given` is null, or ends with a zero, and stays as it is for `'a`.
+/// `given` is null, or zero-terminated and unchanged for `'a`.
 pub unsafe fn text<'a>(what: &str, given: *const c_char) -> Result<&'a str, Failure> {
     if given.is_null() {
         return Err(Failure::null(what));
     }
-    // SAFETY: it is not null, and ends with a zero, as the caller promises.
+    // SAFETY: `given` is not null, and zero-terminated, as the caller guarantees.
     let bytes = unsafe { CStr::from_ptr(given) };
     bytes.to_str().map_err(|_| Failure::invalid(format!("{what} is no UTF-8; write it so")))
 }
 
-/// Bytes of a message.
+/// Reads the bytes of a message.
 ///
 /// # Safety
-/// `data` is null, or has `len` bytes, which stay as they are for `'a`.
+/// `data` is null, or valid for `len` bytes that are unchanged for `'a`.
 #[inline(always)]
 pub unsafe fn bytes<'a>(data: *const c_void, len: usize) -> Result<&'a [u8], Failure> {
     if len == 0 {
@@ -65,7 +65,7 @@ pub unsafe fn bytes<'a>(data: *const c_void, len: usize) -> Result<&'a [u8], Fai
     if data.is_null() || len > MOST_BYTES {
         return Err(no_bytes(data.is_null(), len));
     }
-    // SAFETY: so many bytes are there, as the caller promises, and no more than memory can have.
+    // SAFETY: `len` bytes are valid, as the caller guarantees, and within the size limit of memory.
     Ok(unsafe { slice::from_raw_parts(data.cast(), len) })
 }
 
@@ -78,7 +78,7 @@ fn no_bytes(is_null: bool, len: usize) -> Failure {
     }
 }
 
-/// Refuses the kinds that are the bus's own.
+/// Rejects the kinds reserved for the bus.
 #[inline(always)]
 pub fn check_kind(kind: u8) -> Result<(), Failure> {
     if kind >= FIRST_KIND { Ok(()) } else { Err(no_kind(kind)) }
@@ -90,25 +90,25 @@ fn no_kind(kind: u8) -> Failure {
     Failure::invalid(format!("the kind {kind} is not ours to give; use {FIRST_KIND} to 255"))
 }
 
-/// Refuses a null pointer.
+/// Rejects a null pointer.
 #[inline(always)]
 pub fn check_pointer<T>(what: &str, given: *const T) -> Result<(), Failure> {
     if given.is_null() { Err(Failure::null(what)) } else { Ok(()) }
 }
 
-/// Says a number, a count or an id, where C has a place for it.
+/// Writes a number, a count or an id to the place that C gave, if any.
 ///
 /// # Safety
-/// `place` is null, or a place for such a number that is nobody else's during the call.
+/// `place` is null, or valid for such a number and not used by others during the call.
 #[inline(always)]
 pub unsafe fn put<N>(place: *mut N, number: N) {
     if !place.is_null() {
-        // SAFETY: it is a place for a number, as the caller promises.
+        // SAFETY: `place` is valid for a number, as the caller guarantees.
         unsafe { place.write(number) };
     }
 }
 
-/// Where C is told what became of a batch.
+/// Output parameters of a batch: the number of messages done, and the fate of each.
 pub struct Told {
     count: usize,
     done: *mut usize,
@@ -116,20 +116,20 @@ pub struct Told {
 }
 
 impl Told {
-    /// Of so many messages, of which none is published yet: that is what is told if the call goes no further.
+    /// Begins with no message published, which is the result if the call fails before sending.
     ///
     /// # Safety
-    /// `done` is null, or a place for a number; `fates` is null, or `count` bytes; both are nobody else's as long as this is
-    /// there.
+    /// `done` is null or valid for a number; `fates` is null or valid for `count` bytes. Neither is used by others
+    /// while this value lives.
     pub unsafe fn nothing(count: usize, done: *mut usize, fates: *mut u8) -> Self {
-        // No batch has more, and such a call is refused.
+        // No batch can have more messages, and the call is refused.
         let fates = if count > MOST_MESSAGES { null_mut() } else { fates };
         let told = Self { count, done, fates };
         told.put(0, |_| Fate::NotPublished);
         told
     }
 
-    /// Does something with the batch, and tells what became of it; behind a panic nobody knows.
+    /// Runs `act` on the batch and writes the outcome; after a panic every message is in doubt.
     pub fn outcome(&self, act: impl FnOnce() -> Result<(), BatchError>) -> Result<(), BatchError> {
         self.put(0, |_| Fate::Unknown);
         let ended = act();
@@ -141,7 +141,7 @@ impl Told {
     }
 
     fn put(&self, done: usize, fate_of: impl Fn(usize) -> Fate) {
-        // SAFETY: it is null or a place for a number, as who made this promised.
+        // SAFETY: `done` is null or a valid place for a number, as guaranteed at construction.
         unsafe { put(self.done, done) };
         if self.fates.is_null() {
             return;
@@ -152,24 +152,24 @@ impl Told {
                 Fate::Published => tp_fate::TP_FATE_PUBLISHED,
                 Fate::Unknown => tp_fate::TP_FATE_UNKNOWN,
             };
-            // SAFETY: it is one of the `count` bytes that are there, as who made this promised.
+            // SAFETY: within the `count` valid bytes, as guaranteed at construction.
             unsafe { self.fates.add(number).write(fate as u8) };
         }
     }
 }
 
-/// The list of a batch's messages, whose memory is that of the batch before.
+/// The list of a batch's messages, whose memory is reused by the next batch.
 #[derive(Default)]
 pub struct Batch {
-    /// Empty but while a batch is under way.
+    /// Empty except during a batch.
     messages: Vec<&'static [u8]>,
 }
 
 impl Batch {
-    /// Does something with a batch.
+    /// Runs `act` on a batch.
     ///
     /// # Safety
-    /// `slices` is null, or has `count` slices, each of whose bytes are there; all stay as they are during the call.
+    /// `slices` is null, or valid for `count` slices with valid bytes; all are unchanged during the call.
     pub unsafe fn with<R>(
         &mut self,
         slices: *const tp_slice,
@@ -182,10 +182,10 @@ impl Batch {
         }
         let mut listed = Ok(());
         for at in 0..count {
-            // SAFETY: it is one of the `count` that are there.
+            // SAFETY: within the `count` valid slices.
             let tp_slice { data, len } = unsafe { slices.add(at).read() };
-            // SAFETY: its bytes are there. They need not live as long as the list's type says: it is emptied before this
-            // returns, and nobody looks at it behind a panic.
+            // SAFETY: the slice's bytes are valid. They may be freed before the list, whose type is `'static`: the
+            // list is emptied before this returns, and never read after a panic.
             match unsafe { bytes(data, len) } {
                 Ok(message) => self.messages.push(message),
                 Err(failure) => {

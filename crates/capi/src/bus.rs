@@ -1,4 +1,4 @@
-//! `tp_connect`: where topics and queues are.
+//! `tp_connect`: a bus with its topics and queues.
 
 use std::ffi::c_char;
 use std::mem::zeroed;
@@ -11,10 +11,10 @@ use crate::argument::{check_pointer, text};
 use crate::handle::{Handle, Opened, close, make};
 use crate::status::{Failure, tp_status};
 
-/// Where topics and queues live.
+/// Connection to a transport, with its topics and queues.
 pub struct tp_bus(pub(crate) Handle<Bus>);
 
-/// A connection, and the clock that stamps what is published over it.
+/// A connection, and the clock that stamps the messages published over it.
 pub(crate) struct Bus {
     pub connection: Box<dyn Connection>,
     pub clock: HostClock,
@@ -26,14 +26,15 @@ impl Opened for Bus {
     }
 }
 
-/// Connects to where topics and queues live: shm://, file:///FOLDER, redis://HOST, nats://HOST, amqp://HOST, kafka://HOST;
-/// docs/bus.md has them all. The handle goes to `out`, which is null if there is none. A server that goes away would end the
-/// process by SIGPIPE: where the URL is neither shm:// nor file:// and the process does as usual with that signal (SIG_DFL),
-/// this sets it to SIG_IGN, for the whole process and for good. A handler of the program's own stays.
+/// Connects to the transport that `url` names: shm://, file:///FOLDER, redis://HOST, nats://HOST, amqp://HOST,
+/// kafka://HOST; docs/bus.md lists all URLs. Writes the handle to `out`, or null on an error. A lost server connection
+/// would end the process by SIGPIPE: unless the URL is shm:// or file://, and if the process has the default action for
+/// that signal (SIG_DFL), this call sets it to SIG_IGN, for the whole process and permanently. A handler of the program
+/// itself stays.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_connect(url: *const c_char, out: *mut *mut tp_bus) -> tp_status {
     let connect = || -> Result<tp_bus, Failure> {
-        // SAFETY: it is null or text, as the header says.
+        // SAFETY: null or zero-terminated text, as the header requires.
         let url = unsafe { text("url", url)? };
         let clock = HostClock::get().map_err(|e| Failure::new(tp_status::TP_OTHER, e.to_string()))?;
         let url = tickpath_bus::resolve(url)?;
@@ -42,76 +43,77 @@ pub unsafe extern "C" fn tp_connect(url: *const c_char, out: *mut *mut tp_bus) -
         }
         Ok(tp_bus(Handle::new(Bus { connection: tickpath_bus::connect(&url)?, clock })))
     };
-    // SAFETY: it is null or a place for a handle, as the header says.
+    // SAFETY: `out` is null or a valid place for a handle, as the header requires.
     unsafe { make(out, connect) }
 }
 
-/// Closes a connection and frees it; a null pointer is none. What it opened stays open.
+/// Closes a connection and frees its handle; does nothing for a null pointer. Publishers, subscribers, pushers and
+/// pullers that it opened stay open.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_bus_close(bus: *mut tp_bus) -> tp_status {
-    // SAFETY: it is null or was connected, and nobody uses it again, as the header says.
+    // SAFETY: null or an open handle that is never used again, as the header requires.
     unsafe { close(bus, |bus| &bus.0) }
 }
 
-/// Removes what a topic has left. A topic that does not exist is no error.
+/// Removes everything that a topic has left behind. A topic that does not exist is no error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_bus_remove(bus: *mut tp_bus, topic: *const c_char) -> tp_status {
-    // SAFETY: it is null or was connected, and is not closed, as the header says.
+    // SAFETY: null or an open handle, as the header requires.
     let bus = unsafe { bus.as_ref() };
     Handle::taking(bus.map(|bus| &bus.0), |bus| {
-        // SAFETY: it is null or text, as the header says.
+        // SAFETY: null or zero-terminated text, as the header requires.
         let topic = unsafe { text("topic", topic)? };
         bus.connection.remove(topic).map_err(Failure::from)
     })
 }
 
-/// Removes a queue with all that is in it. A queue that does not exist is no error.
+/// Removes a queue with all its messages. A queue that does not exist is no error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_bus_remove_queue(bus: *mut tp_bus, queue: *const c_char) -> tp_status {
-    // SAFETY: it is null or was connected, and is not closed, as the header says.
+    // SAFETY: null or an open handle, as the header requires.
     let bus = unsafe { bus.as_ref() };
     Handle::taking(bus.map(|bus| &bus.0), |bus| {
-        // SAFETY: it is null or text, as the header says.
+        // SAFETY: null or zero-terminated text, as the header requires.
         let queue = unsafe { text("queue", queue)? };
         bus.connection.remove_queue(queue).map_err(Failure::from)
     })
 }
 
-/// How many messages wait in a queue that nobody has taken; TP_UNSUPPORTED where the transport cannot tell. A queue that does
-/// not exist holds none.
+/// Writes to `waiting` the number of messages in a queue that no puller has taken; 0 for a queue that does not exist.
+/// Returns TP_UNSUPPORTED if the transport does not report this number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_bus_waiting(bus: *mut tp_bus, queue: *const c_char, waiting: *mut u64) -> tp_status {
-    // SAFETY: it is null or was connected, and is not closed, as the header says.
+    // SAFETY: null or an open handle, as the header requires.
     let bus = unsafe { bus.as_ref() };
     Handle::taking(bus.map(|bus| &bus.0), |bus| {
-        // SAFETY: it is null or text, as the header says.
+        // SAFETY: null or zero-terminated text, as the header requires.
         let queue = unsafe { text("queue", queue)? };
         check_pointer("waiting", waiting)?;
         let Some(count) = bus.connection.waiting(queue)? else {
             let sentence = "this transport cannot tell how many messages wait; ask its server";
             return Err(Failure::new(tp_status::TP_UNSUPPORTED, sentence));
         };
-        // SAFETY: it is not null, and a place for a number, as the header says.
+        // SAFETY: not null, and a valid place for a number, as the header requires.
         unsafe { waiting.write(count) };
         Ok(())
     })
 }
 
-/// Whether a server stands behind a URL.
+/// Reports whether the URL names a server.
 fn is_served(url: &str) -> bool {
     let is_here = ["shm://", "file://"].iter().any(|scheme| url.starts_with(scheme));
     !is_here && tickpath_bus::transport(url).is_some()
 }
 
-/// What every program in Rust does as it begins, and what the transports rely on: a connection that is gone is an error, and
-/// not the end of the process.
+/// Ignores SIGPIPE unless the program handles it, as the start of every Rust program does: transports rely on a lost
+/// connection being an error, and not the end of the process.
 pub(crate) fn ignore_broken_pipes() {
-    // SAFETY: zeros are a value of it: numbers, and a function that is none.
+    // SAFETY: zeros are a valid `sigaction`: numbers, and no function.
     let mut now: libc::sigaction = unsafe { zeroed() };
-    // SAFETY: it changes nothing, and writes where there is a place for it.
+    // SAFETY: the call changes nothing, and writes to a valid place.
     let asked = unsafe { libc::sigaction(libc::SIGPIPE, null(), &raw mut now) };
     if asked == 0 && now.sa_sigaction == libc::SIG_DFL {
-        // SAFETY: no function is handed over that could be called.
+        // SAFETY: `SIG_IGN` installs no function.
         unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
     }
 }

@@ -1,31 +1,34 @@
-//! Stamps, and what they are in nanoseconds.
+//! Stamps, and their conversion to nanoseconds.
 
 use tickpath_clock::{Clock, HostClock};
 
 use crate::handle::guarded;
 use crate::status::{Failure, tp_status};
 
-/// A stamp of this moment, in ticks of the host's clock, of which all processes of the host have the same. The first call of
-/// the first process since the host started takes 0.2 s. 0 if the clock cannot be read, as tp_last_error says.
+/// Returns the stamp of the present moment, in ticks of the host's clock, which all processes of the host share; 0 if
+/// the clock cannot be read, for the reason in tp_last_error. The first call of the first process since the host
+/// started takes 0.2 s.
 #[unsafe(no_mangle)]
 pub extern "C" fn tp_now() -> u64 {
     asked(|clock| clock.ticks())
 }
 
-/// Now, in nanoseconds since the Unix epoch, by the clock that stamps; 0 if it cannot be read.
+/// Returns the present time in nanoseconds since the Unix epoch, by the clock that makes stamps; 0 if the clock cannot
+/// be read.
 #[unsafe(no_mangle)]
 pub extern "C" fn tp_now_ns() -> u64 {
     asked(|clock| clock.calibration().utc_ns_of(clock.ticks()))
 }
 
-/// Nanoseconds from one stamp of this host to another; negative if the second is the earlier one; 0 if the clock cannot be
-/// read.
+/// Returns the nanoseconds from one stamp of this host to another, negative if `to` is the earlier stamp; 0 if the
+/// clock cannot be read.
 #[unsafe(no_mangle)]
 pub extern "C" fn tp_ns_between(from: u64, to: u64) -> i64 {
     asked(|clock| clock.ns_between(from, to))
 }
 
-/// When a stamp of this host was made, in nanoseconds since the Unix epoch; 0 if the clock cannot be read.
+/// Returns the time at which a stamp of this host was made, in nanoseconds since the Unix epoch; 0 if the clock cannot
+/// be read.
 #[unsafe(no_mangle)]
 pub extern "C" fn tp_utc_ns(stamp: u64) -> u64 {
     asked(|clock| clock.calibration().utc_ns_of(stamp))

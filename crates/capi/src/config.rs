@@ -1,5 +1,5 @@
-//! How things are opened: structs that begin with their size, so that later versions can append fields. Those of a session
-//! with an OMS are in `orders` and `request`.
+//! Structs that configure an open call. Each begins with its size, so that later versions can append fields; the
+//! structs of a session with an OMS are in `orders` and `request`.
 
 use std::ffi::c_char;
 use std::mem::{MaybeUninit, offset_of};
@@ -12,117 +12,121 @@ use tickpath_clock::Wait;
 use crate::argument::text;
 use crate::status::Failure;
 
-/// What a full topic does.
+/// Behaviour of a full topic.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum tp_policy {
-    /// The transport's usual.
+    /// The default policy of the transport.
     TP_POLICY_USUAL = 0,
-    /// The publisher never waits; a slow subscriber learns how many it missed.
+    /// The publisher never waits; a slow subscriber receives the number of messages that it missed.
     TP_POLICY_OVERWRITE = 1,
-    /// The publisher is told, keeps its message and decides.
+    /// The publish call fails, and the publisher keeps its message and decides.
     TP_POLICY_FAIL = 2,
-    /// Everything stays.
+    /// Nothing is removed.
     TP_POLICY_KEEP = 3,
 }
 
-/// Where a subscription begins.
+/// Start position of a subscription.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum tp_start {
-    /// With the next message that is published.
+    /// The next message that is published.
     TP_START_NOW = 0,
-    /// With the oldest that the transport still has.
+    /// The oldest message that the transport still has.
     TP_START_OLDEST = 1,
-    /// With the config's sequence; what is gone already is told as a gap.
+    /// The message with the config's `sequence`; messages that are already removed are reported as a gap.
     TP_START_SEQUENCE = 2,
-    /// Behind what the subscriber was handed that gave the config's token; what is gone since is told as a gap.
+    /// The message after the last event that was handed over before tp_subscriber_token gave the config's `token`;
+    /// messages that were removed since are reported as a gap.
     TP_START_AFTER = 3,
 }
 
-/// How to wait.
+/// Way of waiting.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum tp_wait {
-    /// It sleeps until it is woken: no processor, some microseconds.
+    /// Sleeps until woken: uses no processor, costs some microseconds.
     TP_WAIT_BLOCK = 0,
-    /// It looks without a pause: the shortest latency, a whole processor.
+    /// Polls without a pause: the shortest latency, a whole processor.
     TP_WAIT_BUSY = 1,
-    /// It looks, and gives the processor to others in between.
+    /// Polls, and yields the processor to other threads in between.
     TP_WAIT_YIELD = 2,
-    /// It looks as long as a wake-up costs, then sleeps; where messages come at a rhythm, it is awake for the next one.
+    /// Polls as long as a wake-up costs, then sleeps; where messages arrive at a rhythm, it is awake for the next
+    /// message.
     TP_WAIT_ADAPTIVE = 3,
 }
 
-/// What becomes of a message whose puller dies.
+/// Fate of a message whose puller dies.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum tp_delivery {
-    /// The transport's usual.
+    /// The default delivery of the transport.
     TP_DELIVERY_USUAL = 0,
-    /// It is gone.
+    /// The message is lost.
     TP_DELIVERY_AT_MOST_ONCE = 1,
-    /// Another puller gets it, marked as redelivered.
+    /// Another puller receives the message, marked as redelivered.
     TP_DELIVERY_AT_LEAST_ONCE = 2,
 }
 
-/// How a publisher opens its topic. Zero is the usual.
+/// Configuration of a publisher. Zero is the default of every field except `size`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct tp_publisher_config {
-    /// sizeof(tp_publisher_config), as this header has it.
+    /// sizeof(tp_publisher_config), as in this header.
     pub size: usize,
-    /// What a full topic does: a tp_policy.
+    /// Behaviour of a full topic: a tp_policy.
     pub policy: u32,
-    /// Permissions of what the topic is made of, where it is made of files, as for chmod; 0 is 0600.
+    /// Permissions of the topic's files, as for chmod, if the transport uses files; 0 means 0600.
     pub mode: u32,
-    /// Bytes that the topic holds before it is full, about; 0 is a mebibyte.
+    /// Approximate capacity of the topic in bytes; 0 means 1 MiB.
     pub capacity_bytes: usize,
-    /// With TP_POLICY_OVERWRITE, messages go also when they are older than so many nanoseconds; 0 is at no age.
+    /// Age in nanoseconds above which messages are removed, with TP_POLICY_OVERWRITE, even if the topic is not full; 0
+    /// means no age limit.
     pub max_age_ns: u64,
 }
 
-/// How a subscriber opens its topic. Zero is the usual: it begins with the next message, and sleeps while it waits.
+/// Configuration of a subscriber. Zero is the default of every field except `size`: begin with the next message, and
+/// sleep while waiting.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct tp_subscriber_config {
-    /// sizeof(tp_subscriber_config), as this header has it.
+    /// sizeof(tp_subscriber_config), as in this header.
     pub size: usize,
-    /// Where it begins: a tp_start.
+    /// Start position: a tp_start.
     pub start: u32,
-    /// How it waits: a tp_wait.
+    /// Way of waiting in tp_subscriber_wait: a tp_wait.
     pub wait: u32,
-    /// Of TP_START_SEQUENCE, the first sequence number.
+    /// First sequence number to receive, for TP_START_SEQUENCE.
     pub sequence: u64,
-    /// Of TP_START_AFTER, what tp_subscriber_token gave; else it may be null.
+    /// Token from tp_subscriber_token, for TP_START_AFTER; may be null for any other start.
     pub token: *const c_char,
 }
 
-/// How a queue is opened; its pushers and pullers must agree. Zero is the usual.
+/// Configuration of a queue, equal for all its pushers and pullers. Zero is the default of every field except `size`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct tp_queue_config {
-    /// sizeof(tp_queue_config), as this header has it.
+    /// sizeof(tp_queue_config), as in this header.
     pub size: usize,
-    /// What becomes of a message whose puller dies: a tp_delivery.
+    /// Fate of a message whose puller dies: a tp_delivery.
     pub delivery: u32,
-    /// Permissions of what the queue is made of, where it is made of files, as for chmod; 0 is 0600.
+    /// Permissions of the queue's files, as for chmod, if the transport uses files; 0 means 0600.
     pub mode: u32,
-    /// Bytes that the queue holds before it is full, about, where it has a bound; 0 is 16 MiB.
+    /// Approximate capacity of the queue in bytes, if the transport bounds it; 0 means 16 MiB.
     pub capacity_bytes: usize,
-    /// Where a transport cannot see that a puller has died: what it has not acknowledged comes again after so many
-    /// nanoseconds without a sign of life; 0 is 30 seconds.
+    /// Nanoseconds without a sign of life after which a puller's unacknowledged messages are redelivered, where the
+    /// transport cannot detect the death of a puller; 0 means 30 seconds.
     pub silence_ns: u64,
-    /// At least once: a message that was delivered so often, and never acknowledged, goes to the queue NAME.dead; 0 is that it
-    /// comes again for ever.
+    /// Max deliveries of a message that is never acknowledged, under at least once; the message then moves to the queue
+    /// NAME.dead. 0 means that it is redelivered without limit.
     pub most_deliveries: u32,
-    /// What other programs pushed is handed over as a message of this kind, 16 to 255, and without a stamp; 0 is that a
-    /// puller skips or refuses such.
+    /// Kind, 16 to 255, given to messages that other programs pushed, which have no stamp; 0 means that a puller skips
+    /// or refuses them.
     pub foreign_kind: u32,
 }
 
-// What the configs had in their first version. It stays when fields are appended: programs of that header give this size. None
-// is a constant of the trait, which cbindgen would put in the header.
+// Sizes of the first versions. They stay when fields are appended, since programs built with the first header give
+// these sizes. They are no constants of the trait, since cbindgen would put those into the header.
 const PUBLISHER_FIRST_BYTES: usize = 32;
 const SUBSCRIBER_FIRST_BYTES: usize = 32;
 const QUEUE_FIRST_BYTES: usize = 40;
@@ -130,13 +134,13 @@ const QUEUE_FIRST_BYTES: usize = 40;
 /// A struct of the header that begins with its size in bytes.
 ///
 /// # Safety
-/// Any bytes are a value of it, and it has no padding, which a field of a later version could lie in.
+/// Any bytes are a valid value of the struct, and it has no padding that a later field could occupy.
 pub unsafe trait Config: Copy {
-    /// What its first version had.
+    /// The size of the struct's first version.
     fn first_bytes() -> usize;
 }
 
-// SAFETY: its fields are numbers, and fill it.
+// SAFETY: all fields are numbers, without padding.
 unsafe impl Config for tp_publisher_config {
     fn first_bytes() -> usize {
         PUBLISHER_FIRST_BYTES
@@ -144,7 +148,7 @@ unsafe impl Config for tp_publisher_config {
 }
 const _: () = assert!(PUBLISHER_FIRST_BYTES == offset_of!(tp_publisher_config, max_age_ns) + size_of::<u64>());
 const _: () = assert!(size_of::<tp_publisher_config>() == 8 + 4 + 4 + 8 + 8);
-// SAFETY: its fields are numbers and a pointer, and fill it.
+// SAFETY: all fields are numbers or a pointer, without padding.
 unsafe impl Config for tp_subscriber_config {
     fn first_bytes() -> usize {
         SUBSCRIBER_FIRST_BYTES
@@ -152,7 +156,7 @@ unsafe impl Config for tp_subscriber_config {
 }
 const _: () = assert!(SUBSCRIBER_FIRST_BYTES == offset_of!(tp_subscriber_config, token) + size_of::<*const c_char>());
 const _: () = assert!(size_of::<tp_subscriber_config>() == 8 + 4 + 4 + 8 + 8);
-// SAFETY: its fields are numbers, and fill it.
+// SAFETY: all fields are numbers, without padding.
 unsafe impl Config for tp_queue_config {
     fn first_bytes() -> usize {
         QUEUE_FIRST_BYTES
@@ -161,31 +165,31 @@ unsafe impl Config for tp_queue_config {
 const _: () = assert!(QUEUE_FIRST_BYTES == offset_of!(tp_queue_config, foreign_kind) + size_of::<u32>());
 const _: () = assert!(size_of::<tp_queue_config>() == 8 + 4 + 4 + 8 + 8 + 4 + 4);
 
-/// What C configures, or asks for; zeros if it is null, and in the fields that its version did not have.
+/// Copies a struct from C. Fields unknown to the caller's version, and all fields of a null pointer, are zero.
 ///
 /// # Safety
-/// `given` is null, or begins with a size and has so many bytes, which stay as they are during the call.
+/// `given` is null, or begins with its size and is valid for so many bytes, which are unchanged during the call.
 pub unsafe fn read<C: Config>(what: &str, given: *const C) -> Result<C, Failure> {
     let mut config = MaybeUninit::<C>::zeroed();
     if !given.is_null() {
-        // SAFETY: it begins with its size, as the caller promises.
+        // SAFETY: the struct begins with its size, as the caller guarantees.
         let bytes = unsafe { given.cast::<usize>().read_unaligned() };
         check_size(what, bytes, C::first_bytes(), size_of::<C>())?;
-        // SAFETY: it has so many bytes, as the caller promises, and they fit: that was looked at.
+        // SAFETY: the struct has `bytes` bytes, as the caller guarantees, and they fit: the size was checked.
         unsafe { given.cast::<u8>().copy_to_nonoverlapping(config.as_mut_ptr().cast(), bytes) };
     }
-    // SAFETY: zeros are a value of it, and so is whatever lies over them now.
+    // SAFETY: any bytes are a valid `Config`: zeros, and the bytes copied over them.
     Ok(unsafe { config.assume_init() })
 }
 
-/// Refuses a size that no version of a struct has.
+/// Rejects a size that no version of the struct has.
 pub fn check_size(what: &str, bytes: usize, first_bytes: usize, known_bytes: usize) -> Result<(), Failure> {
     if bytes < first_bytes {
         return Err(Failure::invalid(format!(
             "the size of this {what} is {bytes} bytes, which is too small; set its field size to sizeof({what})"
         )));
     }
-    // With a third version there is a third size.
+    // A third version will add a third size.
     if bytes > first_bytes && bytes < known_bytes {
         return Err(Failure::invalid(format!(
             "the size of this {what} is {bytes} bytes, which no version has; set its field size to sizeof({what})"
@@ -201,7 +205,7 @@ pub fn check_size(what: &str, bytes: usize, first_bytes: usize, known_bytes: usi
 }
 
 impl tp_publisher_config {
-    /// What the bus takes, on a transport with this usual policy.
+    /// Converts to the bus's configuration, on a transport with this usual policy.
     pub fn topic(&self, usual: Policy) -> Result<TopicConfig, Failure> {
         const POLICIES: [(u32, Option<Policy>); 4] = [
             (tp_policy::TP_POLICY_USUAL as u32, None),
@@ -220,10 +224,10 @@ impl tp_publisher_config {
 }
 
 impl tp_subscriber_config {
-    /// Where it begins.
+    /// Converts to the start of a subscription.
     ///
     /// # Safety
-    /// Its token is null, or ends with a zero, and stays as it is during the call.
+    /// The token is null, or zero-terminated and unchanged during the call.
     pub unsafe fn start(&self) -> Result<Start, Failure> {
         const STARTS: [(u32, tp_start); 4] = [
             (tp_start::TP_START_NOW as u32, tp_start::TP_START_NOW),
@@ -236,7 +240,7 @@ impl tp_subscriber_config {
             tp_start::TP_START_OLDEST => Ok(Start::Oldest),
             tp_start::TP_START_SEQUENCE => Ok(Start::Sequence(self.sequence)),
             tp_start::TP_START_AFTER => {
-                // SAFETY: as the caller promises.
+                // SAFETY: guaranteed by the caller.
                 let token = unsafe { text("token", self.token)? };
                 if token.is_empty() {
                     return Err(Failure::invalid(
@@ -252,7 +256,7 @@ impl tp_subscriber_config {
 }
 
 impl tp_queue_config {
-    /// What the bus takes, on a transport with this usual delivery.
+    /// Converts to the bus's configuration, on a transport with this usual delivery.
     pub fn queue(&self, usual: Delivery) -> Result<QueueConfig, Failure> {
         const DELIVERIES: [(u32, Option<Delivery>); 3] = [
             (tp_delivery::TP_DELIVERY_USUAL as u32, None),
@@ -279,7 +283,7 @@ impl tp_queue_config {
     }
 }
 
-/// How to wait, by the number of a [`tp_wait`].
+/// Converts the number of a [`tp_wait`].
 pub fn wait_of(number: u32) -> Result<Wait, Failure> {
     const WAITS: [(u32, Wait); 4] = [
         (tp_wait::TP_WAIT_BLOCK as u32, Wait::Block),
@@ -290,7 +294,7 @@ pub fn wait_of(number: u32) -> Result<Wait, Failure> {
     chosen("tp_wait", number, &WAITS)
 }
 
-/// One of several by its number in the header.
+/// Finds a value by its number in the header.
 pub fn chosen<T: Copy>(what: &str, number: u32, all: &[(u32, T)]) -> Result<T, Failure> {
     let found = all.iter().find(|(known, _)| *known == number);
     found.map(|&(_, one)| one).ok_or_else(|| {
@@ -300,7 +304,7 @@ pub fn chosen<T: Copy>(what: &str, number: u32, all: &[(u32, T)]) -> Result<T, F
     })
 }
 
-/// A number, or the usual one if it is zero.
+/// Returns the number, or the usual one for zero.
 pub fn given_or<N: Default + PartialEq>(given: N, usual: N) -> N {
     if given == N::default() { usual } else { given }
 }
@@ -309,7 +313,7 @@ pub fn given_or<N: Default + PartialEq>(given: N, usual: N) -> N {
 mod tests {
     use super::*;
 
-    /// The struct of a second version, which has appended a field.
+    /// Second version of a struct, with an appended field.
     #[repr(C)]
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     struct Second {
@@ -318,7 +322,7 @@ mod tests {
         appended: u64,
     }
 
-    // SAFETY: its fields are numbers, and fill it.
+    // SAFETY: all fields are numbers, without padding.
     unsafe impl Config for Second {
         fn first_bytes() -> usize {
             16
@@ -327,7 +331,7 @@ mod tests {
 
     fn read_with(size: usize) -> Result<Second, Failure> {
         let given = Second { size, first: 7, appended: 9 };
-        // SAFETY: it begins with a size, and nothing is read of it unless it has so many bytes.
+        // SAFETY: the struct begins with a size, and nothing is read unless it has so many bytes.
         unsafe { read("second", &raw const given) }
     }
 

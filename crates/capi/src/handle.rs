@@ -1,8 +1,8 @@
-//! What C holds of something that is opened: it has one user at a time, and is of no use behind a fork.
+//! Handles of opened objects, as C holds them: a handle has one user at a time, and cannot be used after a fork.
 //!
-//! On the way to the bus a handle costs two loads and two stores of lines that are its own. It is no lock: that one thread
-//! at a time uses it is the header's condition. What it does see for sure is a callback that uses the handle it was called
-//! by, which would be a second user on the same thread; and of a bus, where no call is in a hurry, a second thread.
+//! Per call, a handle costs two loads and two stores on cache lines of its own. A handle is no lock: the header
+//! requires that one thread at a time uses it. Two misuses are always detected: a callback that uses its own handle,
+//! and a second thread on a bus, whose calls are not time-critical.
 
 use std::any::Any;
 use std::cell::UnsafeCell;
@@ -14,20 +14,20 @@ use tickpath_log::Birthplace;
 
 use crate::status::{Failure, tp_status};
 
-/// Nobody uses it.
+/// No call is running.
 const FREE: u8 = 0;
-/// A call is under way.
+/// A call is running.
 const IN_USE: u8 = 1;
-/// A panic has left it as nobody knows.
+/// A panic has left the object in an unknown state.
 const BROKEN: u8 = 2;
 
-/// What a handle can hold.
+/// An object that a handle can hold.
 pub trait Opened: Send {
-    /// What C calls it, for sentences.
+    /// The type's name in C, for error messages.
     fn what() -> &'static str;
 }
 
-/// Something that is opened.
+/// Handle of an opened object.
 pub struct Handle<T> {
     born: Birthplace,
     state: AtomicU8,
@@ -35,12 +35,12 @@ pub struct Handle<T> {
 }
 
 impl<T: Opened> Handle<T> {
-    /// Of what was opened just now.
+    /// Creates the handle of an object that was just opened.
     pub fn new(opened: T) -> Self {
         Self { born: Birthplace::here(), state: AtomicU8::new(FREE), opened: UnsafeCell::new(opened) }
     }
 
-    /// Uses what it holds; none is a null pointer.
+    /// Runs `act` on the object; fails for a null pointer.
     #[inline(always)]
     pub fn using(handle: Option<&Self>, act: impl FnOnce(&mut T) -> Result<(), Failure>) -> tp_status {
         let Some(handle) = handle else { return Failure::null(T::what()).tell() };
@@ -48,36 +48,36 @@ impl<T: Opened> Handle<T> {
             return handle.refuse();
         }
         handle.state.store(IN_USE, Ordering::Relaxed);
-        // SAFETY: its state was free, so nobody uses it: not this thread, whose stores it sees, and no other, because a
-        // handle is not `Sync`; that condition the header hands on to C.
+        // SAFETY: the state was free, so there is no other user: not this thread, whose stores it sees, and no other
+        // thread, since a handle is not `Sync`, which the header requires of C as well.
         unsafe { handle.run(act) }
     }
 
-    /// The same where two threads at once are seen for certain, at the price of an exchange.
+    /// Runs `act` on the object; detects a second thread with certainty, at the cost of an atomic exchange.
     pub fn taking(handle: Option<&Self>, act: impl FnOnce(&mut T) -> Result<(), Failure>) -> tp_status {
         let Some(handle) = handle else { return Failure::null(T::what()).tell() };
         let take = || handle.state.compare_exchange(FREE, IN_USE, Ordering::Acquire, Ordering::Relaxed);
         if handle.born.is_elsewhere() || take().is_err() {
             return handle.refuse();
         }
-        // SAFETY: its state was free, and whoever else takes it finds that it is not any more.
+        // SAFETY: the exchange found the state free, so that any other caller finds it in use.
         unsafe { handle.run(act) }
     }
 
-    /// Uses what it holds, and says that nobody does any more.
+    /// Runs `act` and marks the object free again.
     ///
     /// # Safety
-    /// The caller has found its state free, and made it in use.
+    /// The caller has found the state free, and set it to in use.
     #[inline(always)]
     unsafe fn run(&self, act: impl FnOnce(&mut T) -> Result<(), Failure>) -> tp_status {
-        // SAFETY: nobody else uses it, as the caller promises.
+        // SAFETY: the caller has exclusive use.
         let opened = unsafe { &mut *self.opened.get() };
         let ended = catch_unwind(AssertUnwindSafe(|| status_of(act(opened))));
         self.state.store(if ended.is_ok() { FREE } else { BROKEN }, Ordering::Release);
         ended.unwrap_or_else(|panic| panicked(&*panic))
     }
 
-    /// Why it is of no use.
+    /// Returns the reason why the handle cannot be used.
     #[cold]
     #[inline(never)]
     fn refuse(&self) -> tp_status {
@@ -96,15 +96,15 @@ impl<T: Opened> Handle<T> {
     }
 }
 
-/// Makes a handle, and puts it where C says: a null pointer first, which stays if nothing comes of it.
+/// Creates a handle and writes it to `out`, which is null on an error.
 ///
 /// # Safety
-/// `out` is null, or a place for a pointer that is nobody else's during the call.
+/// `out` is null, or valid for a pointer and not used by others during the call.
 pub unsafe fn make<H>(out: *mut *mut H, made: impl FnOnce() -> Result<H, Failure>) -> tp_status {
     if out.is_null() {
         return Failure::null("out").tell();
     }
-    // SAFETY: it is a place for a pointer, as the caller promises.
+    // SAFETY: `out` is a valid place for a pointer, as the caller guarantees.
     unsafe { out.write(null_mut()) };
     guarded(|| {
         let handle = Box::new(made()?);
@@ -114,10 +114,10 @@ pub unsafe fn make<H>(out: *mut *mut H, made: impl FnOnce() -> Result<H, Failure
     })
 }
 
-/// The same with what another handle holds.
+/// Creates a handle from the object of another handle, and writes it to `out`, which is null on an error.
 ///
 /// # Safety
-/// As of [`make`].
+/// As for [`make`].
 pub unsafe fn open<T: Opened, H>(
     from: Option<&Handle<T>>,
     out: *mut *mut H,
@@ -126,7 +126,7 @@ pub unsafe fn open<T: Opened, H>(
     if out.is_null() {
         return Failure::null("out").tell();
     }
-    // SAFETY: it is a place for a pointer, as the caller promises.
+    // SAFETY: `out` is a valid place for a pointer, as the caller guarantees.
     unsafe { out.write(null_mut()) };
     Handle::taking(from, |opened| {
         let handle = Box::new(made(opened)?);
@@ -136,30 +136,31 @@ pub unsafe fn open<T: Opened, H>(
     })
 }
 
-/// Closes a handle and frees it. In a fork it stays: its threads and its locks stayed with the parent.
+/// Closes and frees a handle. In a fork the handle stays, since its threads and locks stayed with the parent.
 ///
 /// # Safety
-/// `handle` is null, or was made by [`make`] or [`open`] and is not closed; nobody uses it again.
+/// `handle` is null, or was made by [`make`] or [`open`] and is not closed; it is never used again.
 pub unsafe fn close<T: Opened, H>(handle: *mut H, inner: fn(&H) -> &Handle<T>) -> tp_status {
-    // SAFETY: it is null, or a handle that is not closed.
+    // SAFETY: null or an open handle.
     let Some(closing) = (unsafe { handle.as_ref() }).map(inner) else { return tp_status::TP_OK };
     if closing.born.is_elsewhere() {
         let what = T::what();
         let sentence = format!("this {what} was opened before the process was forked; it is the parent's: leave it");
         return Failure::new(tp_status::TP_FORKED, sentence).tell();
     }
-    // What is broken is closed too. What is in use stays so.
+    // A broken handle is closed too; a handle in use is not.
     if closing.state.swap(IN_USE, Ordering::Acquire) == IN_USE {
         return closing.refuse();
     }
     guarded(|| {
-        // SAFETY: it came from a box, is closed once, and nobody uses it: its state says so, and who calls.
+        // SAFETY: `handle` came from a box, and is closed once and never used again: the state was not in use, and the
+        // caller guarantees the rest.
         drop(unsafe { Box::from_raw(handle) });
         Ok(())
     })
 }
 
-/// Does what may panic, so that no panic goes on into C.
+/// Runs `act` and catches panics, so that none unwinds into C.
 pub fn guarded(act: impl FnOnce() -> Result<(), Failure>) -> tp_status {
     catch_unwind(AssertUnwindSafe(|| status_of(act()))).unwrap_or_else(|panic| panicked(&*panic))
 }

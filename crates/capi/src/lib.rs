@@ -8,9 +8,9 @@
 //!
 //!   tp_orders_open(config) ───────────────────────────> tp_orders ───── submit, cancel, replace; poll ─> tp_order_event
 //! ```
-//! Each of these is a `Handle`. What C hands over goes through `argument`, `config` and `request`, what went wrong
-//! through `status`; the rest hands on to the bus, and to the client of an OMS, whose events `report` makes C's. Names are C's,
-//! and the sentences over them are the header's.
+//! Each of these is a `Handle`. C's arguments go through `argument`, `config` and `request`, and errors through
+//! `status`; the other modules call the bus and the client of an OMS, whose events `report` converts for C. Names follow
+//! C's conventions, and their doc comments are those of the header.
 #![allow(
     non_camel_case_types,
     clippy::enum_variant_names,
@@ -27,7 +27,7 @@ mod room;
 mod status;
 mod tick;
 
-// The header has their functions in this order.
+// Their functions appear in the header in this order.
 mod bus;
 
 mod topic;
@@ -66,10 +66,12 @@ pub use topic::{
     tp_subscriber_token, tp_subscriber_wait,
 };
 
-/// The version of this interface. It grows when something is appended; what was there stays as it is.
+/// Version of the interface that this header describes. It grows when something is appended; existing items stay
+/// unchanged.
 pub const TP_ABI_VERSION: u32 = 2;
 
-/// The version of the library's interface: a program that was built with this header needs `TP_ABI_VERSION` or more.
+/// Returns the version of the loaded library's interface. A program that was built with this header needs
+/// TP_ABI_VERSION or higher.
 #[unsafe(no_mangle)]
 pub extern "C" fn tp_abi_version() -> u32 {
     TP_ABI_VERSION

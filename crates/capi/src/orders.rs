@@ -1,13 +1,13 @@
 //! A session with an OMS.
 //!
 //! ```text
-//!   tp_orders_open(config) ── logs on ──> tp_orders ── submit, cancel, replace ──> a request's id, at once; none waits
-//!                                             └─────── poll, wait ───────────────> tp_order_event: what the OMS tells
+//!   tp_orders_open(config) ── logs on ──> tp_orders ── submit, cancel, replace ──> a request's id; no call waits
+//!                                             └─────── poll, wait ───────────────> tp_order_event
 //! ```
-//! It is a [`tickpath_client::Client`], which keeps the session over losses of its connection; nothing runs in the background,
-//! but while a lost connection is made again. What was told waits here until C has room for it.
+//! `tp_orders` holds a [`tickpath_client::Client`], which keeps the session across lost connections; nothing runs in
+//! the background, except while a lost connection is made again. Events wait here until C has room for them.
 //!
-//! Not here: orders with triggers, mass cancels, questions and an admin's words, drop copies.
+//! Not covered: orders with triggers, mass cancels, queries, admin commands, and drop copies.
 
 use std::collections::VecDeque;
 use std::ffi::{CString, c_char};
@@ -26,54 +26,56 @@ use crate::request::{Asks, tp_cancel_order, tp_new_order, tp_replace_order};
 use crate::room::Room;
 use crate::status::{Failure, c_text, tp_status};
 
-/// Events that wait to be handed over, at most: who has so many is not listened to until they are.
+/// Max events that wait to be handed over; at this number the session stops reading until some are polled.
 const MOST_WAITING: usize = 1 << 16;
 
-/// With which reports a session begins.
+/// First report of a session.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum tp_since {
-    /// With what is new.
+    /// The first new report.
     TP_SINCE_NOW = 0,
-    /// With the first of the day; what is not new is told as such.
+    /// The first report of the day; is_live is false in reports that are not new.
     TP_SINCE_START = 1,
 }
 
-/// How a session with an OMS is opened. Zero is the usual in every field but size, url, user, password and, as a rule, account.
+/// Configuration of a session with an OMS. Zero is the default of every field except size, url, user, password and, as
+/// a rule, account.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct tp_orders_config {
-    /// sizeof(tp_orders_config), as this header has it.
+    /// sizeof(tp_orders_config), as in this header.
     pub size: usize,
-    /// Where the OMS listens: unix:///PATH, the same over shared memory shm+unix:///PATH, tcp://HOST:PORT, or encrypted
-    /// tls://HOST:PORT, with ?ca=FILE for an authority of one's own.
+    /// Address of the OMS: unix:///PATH, the same over shared memory shm+unix:///PATH, tcp://HOST:PORT, or encrypted
+    /// tls://HOST:PORT, with ?ca=FILE for a certificate authority that the host does not trust.
     pub url: *const c_char,
-    /// Who logs on.
+    /// Name of the user.
     pub user: *const c_char,
-    /// What proves it.
+    /// Password of the user.
     pub password: *const c_char,
-    /// The id of the first request that is given none, from which on they count up: ids that this session has not had today. 0 is
-    /// made of the time.
+    /// Id of the first request without an id of its own; the following ids count up. This session must not have used
+    /// these ids today; 0 derives the first id from the time.
     pub first_id: u64,
-    /// The account of requests that name none.
+    /// Account of requests that name no account.
     pub account: u32,
-    /// Whether `session` counts: 0 is the first of the user's sessions that nobody uses, 1 is that one, which is taken from who
-    /// has it.
+    /// 0 takes the first of the user's sessions that is free; 1 takes the session `session`, and disconnects a client
+    /// that holds it.
     pub has_session: u32,
-    /// Which of the user's sessions.
+    /// Number of the session among the user's sessions, if has_session is 1.
     pub session: u32,
-    /// With which reports it begins: a tp_since.
+    /// First report to receive: a tp_since.
     pub since: u32,
-    /// After so many milliseconds without a word either side takes the other for gone; 0 is the OMS's choice.
+    /// Milliseconds of silence after which either side considers the other dead; 0 takes the value that the OMS
+    /// chooses.
     pub heartbeat_ms: u32,
-    /// How many milliseconds making a connection may take, the logon included; 0 is 5000.
+    /// Max time to connect, the logon included, in milliseconds; 0 means 5000.
     pub connect_timeout_ms: u32,
 }
 
-// As of the other configs: what the first version had.
+// Size of the first version, as in `config`.
 const ORDERS_FIRST_BYTES: usize = 64;
 
-// SAFETY: its fields are numbers and pointers, and fill it.
+// SAFETY: all fields are numbers or pointers, without padding.
 unsafe impl Config for tp_orders_config {
     fn first_bytes() -> usize {
         ORDERS_FIRST_BYTES
@@ -82,21 +84,21 @@ unsafe impl Config for tp_orders_config {
 const _: () = assert!(ORDERS_FIRST_BYTES == offset_of!(tp_orders_config, connect_timeout_ms) + size_of::<u32>());
 const _: () = assert!(size_of::<tp_orders_config>() == 5 * 8 + 6 * 4);
 
-/// A session with an OMS.
+/// Session with an OMS.
 pub struct tp_orders(Handle<Session>);
 
 struct Session {
     client: Client,
     account: AccountId,
-    /// Of the next request that is given none.
+    /// Id of the next request without an id.
     next_id: u64,
-    /// What was told, and is not handed over.
+    /// Events received and not handed over.
     waiting: VecDeque<Event>,
-    /// From this number on reports are live.
+    /// Reports from this number on are live.
     live_from: u64,
-    /// Of the events that the last poll handed over, which point at them.
+    /// Sentences of the events handed over by the last poll, which point to them.
     sentences: Vec<CString>,
-    /// Why it is over, if C was told so.
+    /// Reason for the end of the session, once a poll has returned it.
     ended: Option<ClientError>,
 }
 
@@ -106,16 +108,17 @@ impl Opened for Session {
     }
 }
 
-/// Logs on to an OMS, and waits for that as long as the config says. The handle goes to `out`, which is null if there is none:
-/// TP_CONNECT says that the OMS does not answer, or does not let the user in. From then on the session outlives losses of its
-/// connection. Poll or wait more often than its heartbeat_ms: nothing else listens, and who says nothing is taken for gone. As
-/// by tp_connect to a server, SIGPIPE is ignored from then on if nobody has chosen otherwise.
+/// Logs on to an OMS, waits up to connect_timeout_ms of `config`, and writes the handle to `out`, or null on an error;
+/// returns TP_CONNECT if the OMS does not answer or refuses the user. The session then survives lost connections, but
+/// nothing reads in the background: poll or wait more often than heartbeat_ms, or the OMS considers the program dead.
+/// Like tp_connect to a server, this call sets SIGPIPE to be ignored if the process has the default action for that
+/// signal.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_orders_open(config: *const tp_orders_config, out: *mut *mut tp_orders) -> tp_status {
     let log_on = || -> Result<tp_orders, Failure> {
-        // SAFETY: it is null or as large as its size says, as the header says.
+        // SAFETY: null, or as large as its `size` field states, as the header requires.
         let config = unsafe { read("tp_orders_config", config)? };
-        // SAFETY: its texts are null or text, as the header says.
+        // SAFETY: its texts are null or zero-terminated, as the header requires.
         let session = unsafe { config.session()? };
         ignore_broken_pipes();
         Ok(tp_orders(Handle::new(Session {
@@ -128,48 +131,49 @@ pub unsafe extern "C" fn tp_orders_open(config: *const tp_orders_config, out: *m
             ended: None,
         })))
     };
-    // SAFETY: it is null or a place for a handle, as the header says.
+    // SAFETY: `out` is null or a valid place for a handle, as the header requires.
     unsafe { make(out, log_on) }
 }
 
-/// Sends a new order, stamped now, and never waits. `id`, which may be null, gets the id by which reports name it, and by which
-/// it is canceled and replaced; 0 on an error, behind which it has not left. TP_OK is no proof that it has left either, nor
-/// that the OMS has taken it: what it is told by tp_orders_poll is.
+/// Sends a new order, stamped with the present time; never waits. Writes to `id`, which may be null, the id that names
+/// the order in reports, cancels and replaces; 0 on an error, after which the order was not sent. TP_OK does not prove
+/// that the order was sent or that the OMS took it: the events of tp_orders_poll do.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_orders_submit(
     orders: *mut tp_orders,
     order: *const tp_new_order,
     id: *mut u64,
 ) -> tp_status {
-    // SAFETY: as the header says.
+    // SAFETY: the header requires the same of the caller.
     unsafe { ask(orders, "order", order, id) }
 }
 
-/// Asks to cancel an order, like tp_orders_submit; `id` gets the id of this request.
+/// Sends a request to cancel an order, like tp_orders_submit; writes the id of this request to `id`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_orders_cancel(
     orders: *mut tp_orders,
     cancel: *const tp_cancel_order,
     id: *mut u64,
 ) -> tp_status {
-    // SAFETY: as the header says.
+    // SAFETY: the header requires the same of the caller.
     unsafe { ask(orders, "cancel", cancel, id) }
 }
 
-/// Asks for another price and another total quantity of an order, like tp_orders_submit; `id` gets the id of this request.
+/// Sends a request to change the price and the total quantity of an order, like tp_orders_submit; writes the id of this
+/// request to `id`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_orders_replace(
     orders: *mut tp_orders,
     replace: *const tp_replace_order,
     id: *mut u64,
 ) -> tp_status {
-    // SAFETY: as the header says.
+    // SAFETY: the header requires the same of the caller.
     unsafe { ask(orders, "replace", replace, id) }
 }
 
-/// Copies up to `max` events that are there to the array `events`, of which the first element's `size` is sizeof(tp_order_event);
-/// `count` is how many, on every error too. It never waits, and with a `max` of 0 it only keeps the session alive. TP_ENDED
-/// says that the session is over and that all was told.
+/// Copies up to `max` available events to the array `events`, whose first element has `size` set to
+/// sizeof(tp_order_event), and writes their number to `count`, on every error too. Never waits; with a `max` of 0 it
+/// only keeps the session alive. TP_ENDED means that the session has ended and that all events were handed over.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_orders_poll(
     orders: *mut tp_orders,
@@ -177,60 +181,60 @@ pub unsafe extern "C" fn tp_orders_poll(
     max: usize,
     count: *mut usize,
 ) -> tp_status {
-    // SAFETY: it is null or was opened, and is not closed, as the header says.
+    // SAFETY: null or an open handle, as the header requires.
     let orders = unsafe { orders.as_ref() };
     let mut told = 0;
     let status = Handle::using(orders.map(|orders| &orders.0), |session| {
         check_pointer("count", count)?;
-        // SAFETY: so many are there, and the first one begins with its size, as the header says.
+        // SAFETY: `max` events are valid, and the first one begins with its size, as the header requires.
         let room = unsafe { Room::of(events, max)? };
         session.hear(room.most)?;
         told = session.tell(&room);
         Ok(())
     });
-    // SAFETY: it is null or a place for a count, as the header says.
+    // SAFETY: `count` is null or a valid place for a number, as the header requires.
     unsafe { put(count, told) };
     status
 }
 
-/// Sleeps until there may be something to poll, or `timeout_ns` nanoseconds are over. It may return early, also by a signal, and
-/// does when a sign of life is due: poll, and wait again. Who does not want to sleep polls alone.
+/// Sleeps until an event may be available or `timeout_ns` nanoseconds have passed. It may return early, also because of
+/// a signal, and does so when a heartbeat is due: poll, and wait again. A program that must not sleep only polls.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_orders_wait(orders: *mut tp_orders, timeout_ns: u64) -> tp_status {
-    // SAFETY: it is null or was opened, and is not closed, as the header says.
+    // SAFETY: null or an open handle, as the header requires.
     let orders = unsafe { orders.as_ref() };
     Handle::using(orders.map(|orders| &orders.0), |session| {
         if session.waiting.is_empty() {
             session.client.wait(timeout_ns);
-            // Signs of life go and are heard. Why the session is over is for a poll to tell.
+            // Keeps the session alive. An error that ends the session is left for the next poll.
             let _ = session.hear(0);
         }
         Ok(())
     })
 }
 
-/// Logs out, closes a session and frees it; what was sent gets up to 0.2 s to leave. Orders that work go on working, unless the
-/// OMS is set to cancel them then. A null pointer is none.
+/// Logs out, closes a session and frees its handle; submitted requests get up to 0.2 s to be sent. Working
+/// orders keep working, unless the OMS is configured to cancel them at a disconnect. Does nothing for a null pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_orders_close(orders: *mut tp_orders) -> tp_status {
-    // SAFETY: it is null or was opened, and nobody uses it again, as the header says.
+    // SAFETY: null or an open handle that is never used again, as the header requires.
     unsafe { close(orders, |orders| &orders.0) }
 }
 
-/// Sends what C asks for, and gives C the request's id.
+/// Sends a request of C, and writes its id.
 ///
 /// # Safety
-/// `orders` is null, or was opened and is not closed; `given` is null, or as large as its size says, and stays as it is during
-/// the call; `id` is null, or a place for a number that is nobody else's during the call.
+/// `orders` is null or an open handle; `given` is null, or as large as its size states, and unchanged during the call;
+/// `id` is null, or valid for a number and not used by others during the call.
 #[inline(always)]
 unsafe fn ask<A: Asks>(orders: *mut tp_orders, what: &str, given: *const A, id: *mut u64) -> tp_status {
-    // SAFETY: it is null or a place for a number, as the caller promises.
+    // SAFETY: `id` is null or a valid place for a number, as the caller guarantees.
     unsafe { put(id, 0) };
-    // SAFETY: it is null or was opened, and is not closed, as the caller promises.
+    // SAFETY: null or an open handle, as the caller guarantees.
     let orders = unsafe { orders.as_ref() };
     Handle::using(orders.map(|orders| &orders.0), |session| {
         check_pointer(what, given)?;
-        // SAFETY: it is as large as its size says, as the caller promises.
+        // SAFETY: the struct is as large as its `size` field states, as the caller guarantees.
         let asked = unsafe { read(A::name(), given)? };
         let sent = session.send(&asked)?;
         // SAFETY: as above.
@@ -240,7 +244,7 @@ unsafe fn ask<A: Asks>(orders: *mut tp_orders, what: &str, given: *const A, id: 
 }
 
 impl Session {
-    /// Sends a request, and gives its id.
+    /// Sends a request; returns its id.
     fn send(&mut self, asked: &impl Asks) -> Result<u64, Failure> {
         if let Some(why) = &self.ended {
             return Err(over(why));
@@ -253,8 +257,8 @@ impl Session {
         Ok(id)
     }
 
-    /// Hears until so many events wait or nothing more is there. It does each time, for that keeps the session alive; why it is
-    /// over is told behind all that came.
+    /// Polls until `most` events wait or no more are there. Each call polls, which keeps the session alive; the reason
+    /// for the session's end is returned after all events.
     fn hear(&mut self, most: usize) -> Result<(), Failure> {
         let Self { client, waiting, ended, .. } = self;
         while waiting.len() < MOST_WAITING {
@@ -272,7 +276,7 @@ impl Session {
         Ok(())
     }
 
-    /// Hands over as many events as there is room for; says how many it was.
+    /// Hands over as many events as there is room for; returns their number.
     fn tell(&mut self, room: &Room) -> usize {
         self.sentences.clear();
         let mut told = 0;
@@ -303,18 +307,18 @@ impl Drop for Session {
 }
 
 impl tp_orders_config {
-    /// What the client takes.
+    /// Converts to the client's configuration.
     ///
     /// # Safety
-    /// Its texts are null, or end with a zero, and stay as they are during the call.
+    /// The texts are null, or zero-terminated and unchanged during the call.
     unsafe fn session(&self) -> Result<ClientConfig, Failure> {
         const SINCE: [(u32, Since); 2] =
             [(tp_since::TP_SINCE_NOW as u32, Since::Now), (tp_since::TP_SINCE_START as u32, Since::Start)];
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         let url = unsafe { text("url", self.url)? };
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         let user = unsafe { text("user", self.user)? };
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         let password = unsafe { text("password", self.password)? };
         let config = ClientConfig::new(url, user, password);
         Ok(ClientConfig {
@@ -326,11 +330,11 @@ impl tp_orders_config {
         })
     }
 
-    /// Which of the user's sessions; none if any will do.
+    /// Returns the requested session number; None for any session.
     fn wanted_session(&self) -> Result<Option<u16>, Failure> {
         match (self.has_session, u16::try_from(self.session)) {
             (0, _) => Ok(None),
-            // The highest number would stand for any.
+            // The highest number is reserved for "any session".
             (1, Ok(session)) if session < u16::MAX => Ok(Some(session)),
             (1, _) => Err(Failure::invalid(format!("{} is no session; take one of the user's", self.session))),
             (other, _) => {
@@ -340,7 +344,7 @@ impl tp_orders_config {
     }
 }
 
-/// Why nothing comes of a session any more.
+/// Creates the error of a session that has ended.
 fn over(why: &ClientError) -> Failure {
     Failure::new(tp_status::TP_ENDED, format!("{why}; this session is over: close it, and open another one"))
 }

@@ -1,4 +1,4 @@
-//! Pushing and pulling.
+//! Pushers and pullers.
 
 use std::ffi::{c_char, c_void};
 
@@ -13,7 +13,7 @@ use crate::handle::{Handle, Opened, close, open};
 use crate::status::{Failure, tp_status};
 use crate::topic::{TP_NO_SEQUENCE, stamp_of};
 
-/// Pushes to one queue.
+/// Pusher of one queue.
 pub struct tp_pusher(Handle<Pushing>);
 
 struct Pushing {
@@ -28,12 +28,12 @@ impl Opened for Pushing {
     }
 }
 
-/// Pulls from one queue.
+/// Puller of one queue.
 pub struct tp_puller(Handle<Pulling>);
 
 struct Pulling {
     puller: Box<dyn Puller>,
-    /// What tells the clock of this host from any other.
+    /// Identifier of this host's clock, to recognise stamps of other clocks.
     clock: u64,
 }
 
@@ -43,36 +43,38 @@ impl Opened for Pulling {
     }
 }
 
-/// A message of a queue, for as long as its callback runs.
+/// Message of a queue, valid only while its callback runs.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct tp_pulled {
-    /// The queue's count of messages, from 0; TP_NO_SEQUENCE where there is none.
+    /// Sequence number in the queue, from 0; TP_NO_SEQUENCE if the transport does not count.
     pub sequence: u64,
-    /// The pusher's stamp, in ticks of its host's clock; 0 of what another program pushed.
+    /// Stamp that the pusher gave, in ticks of the pusher's host clock; 0 for a message of another program.
     pub stamp: u64,
-    /// Its bytes.
+    /// Bytes of the message. They belong to the library, and may be unaligned.
     pub data: *const c_void,
-    /// How many.
+    /// Number of bytes.
     pub len: usize,
-    /// Names it to this puller, for tp_puller_give_back; 0 where nothing can be given back.
+    /// Tag for tp_puller_give_back, valid for this puller; 0 if the transport takes no message back.
     pub tag: u64,
-    /// How often it was delivered, this time included; 0 where that is not counted.
+    /// Number of deliveries, this delivery included; 0 if the transport does not count them.
     pub deliveries: u32,
-    /// What kind it is: 16 to 255.
+    /// Kind of the message: 16 to 255.
     pub kind: u8,
-    /// A puller may have had it already.
+    /// True if a puller may have received the message before.
     pub redelivered: bool,
-    /// Whether its stamp is of this host's clock: of another host's it tells no time here, and a stamp of 0 is none. Of a
-    /// `file://` queue that is not known, and true: a stamp of before this boot tells no time either.
+    /// True if the stamp is of this host's clock; a stamp of another host gives no time here, and false also marks a
+    /// stamp of 0. For a `file://` queue this is not known, and true: a stamp from before this boot gives no time
+    /// either.
     pub is_of_clock: bool,
 }
 
-/// What a puller hands messages to, with what tp_puller_pull was given as `user`. It returns: it throws nothing, and neither
-/// longjmp nor pthread_exit nor pthread_cancel ends it. It does not fork, and does not use the puller that called it.
+/// Callback that receives each message, with the `user` pointer that was passed to tp_puller_pull. It must return: it
+/// throws nothing, and neither longjmp nor pthread_exit nor pthread_cancel ends it. It does not fork, and does not use
+/// the puller that called it.
 pub type tp_on_pulled = Option<unsafe extern "C" fn(pulled: *const tp_pulled, user: *mut c_void)>;
 
-/// Opens a queue for pushing, and makes it if it is not there. The handle goes to `out`, which is null if there is none;
+/// Opens a queue for pushing, creates it if it does not exist, and writes the handle to `out`, or null on an error.
 /// `config` may be null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_pusher_open(
@@ -82,22 +84,23 @@ pub unsafe extern "C" fn tp_pusher_open(
     out: *mut *mut tp_pusher,
 ) -> tp_status {
     let push = |bus: &mut Bus| -> Result<tp_pusher, Failure> {
-        // SAFETY: it is null or text, as the header says.
+        // SAFETY: null or zero-terminated text, as the header requires.
         let queue = unsafe { text("queue", queue)? };
-        // SAFETY: it is null or as large as its size says, as the header says.
+        // SAFETY: null, or as large as its `size` field states, as the header requires.
         let config = unsafe { read("tp_queue_config", config)? };
         let config = config.queue(bus.connection.queue_capabilities().deliveries[0])?;
         let pusher = bus.connection.pusher(queue, &config)?;
         Ok(tp_pusher(Handle::new(Pushing { pusher, clock: bus.clock, batch: Batch::default() })))
     };
-    // SAFETY: it is null or was connected, and is not closed, as the header says.
+    // SAFETY: null or an open handle, as the header requires.
     let bus = unsafe { bus.as_ref() };
-    // SAFETY: it is null or a place for a handle, as the header says.
+    // SAFETY: `out` is null or a valid place for a handle, as the header requires.
     unsafe { open(bus.map(|bus| &bus.0), out, push) }
 }
 
-/// Pushes one message of `len` bytes and a kind of 16 to 255, stamped so, or TP_NOW; returns when the queue has it. On an error
-/// nothing of it is pushed, but for TP_OUTCOME_UNKNOWN, behind which it may be, or be so later.
+/// Pushes one message of `len` bytes, of a kind from 16 to 255, and returns when the queue has it; `stamp` is in ticks
+/// of the host's clock, or TP_NOW. After an error nothing of the message is pushed, except after TP_OUTCOME_UNKNOWN,
+/// where it may be pushed now or later.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_pusher_push(
     pusher: *mut tp_pusher,
@@ -106,21 +109,22 @@ pub unsafe extern "C" fn tp_pusher_push(
     data: *const c_void,
     len: usize,
 ) -> tp_status {
-    // SAFETY: it is null or was opened, and is not closed, as the header says.
+    // SAFETY: null or an open handle, as the header requires.
     let pusher = unsafe { pusher.as_ref() };
     Handle::using(pusher.map(|pusher| &pusher.0), |pushing| {
         check_kind(kind)?;
-        // SAFETY: so many bytes are there during the call, as the header says.
+        // SAFETY: `len` bytes are valid during the call, as the header requires.
         let message = unsafe { bytes(data, len)? };
         let stamp = stamp_of(stamp, pushing.clock);
         pushing.pusher.push(stamp, kind, message).map_err(Failure::from)
     })
 }
 
-/// Pushes `count` messages of one kind and one stamp, in one pipeline, confirmed together. `done` is how many of the first ones
-/// are surely pushed: on success all. Behind an error messages after those may be pushed too: `fates`, which may be null, or
-/// has `count` bytes, says of each message what became of it, a tp_fate, whatever the call returns. Go on from those that are
-/// TP_FATE_NOT_PUBLISHED. TP_OUTCOME_UNKNOWN says that there are some that may be pushed, TP_FATE_UNKNOWN.
+/// Pushes `count` messages that share one kind and one stamp, in one pipeline, confirmed together, and writes to `done`
+/// the number of first messages that are certainly pushed: all of them on success. After an error, later messages may
+/// be pushed too: `fates`, which is null or has `count` bytes, receives the tp_fate of each message, for every returned
+/// status. Continue with the messages that are TP_FATE_NOT_PUBLISHED; TP_OUTCOME_UNKNOWN means that some are
+/// TP_FATE_UNKNOWN.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_pusher_push_batch(
     pusher: *mut tp_pusher,
@@ -131,9 +135,9 @@ pub unsafe extern "C" fn tp_pusher_push_batch(
     done: *mut usize,
     fates: *mut u8,
 ) -> tp_status {
-    // SAFETY: they are null, or a place for a count and so many bytes, as the header says.
+    // SAFETY: `done` and `fates` are null, or valid for a number and `count` bytes, as the header requires.
     let told = unsafe { Told::nothing(count, done, fates) };
-    // SAFETY: it is null or was opened, and is not closed, as the header says.
+    // SAFETY: null or an open handle, as the header requires.
     let pusher = unsafe { pusher.as_ref() };
     Handle::using(pusher.map(|pusher| &pusher.0), |pushing| {
         check_pointer("done", done)?;
@@ -141,32 +145,32 @@ pub unsafe extern "C" fn tp_pusher_push_batch(
         let Pushing { pusher, clock, batch } = pushing;
         let stamp = stamp_of(stamp, *clock);
         let push = |batch: &[&[u8]]| told.outcome(|| pusher.push_batch(stamp, kind, batch));
-        // SAFETY: so many slices are there, with their bytes, during the call, as the header says.
+        // SAFETY: `count` slices and their bytes are valid during the call, as the header requires.
         let pushed = unsafe { batch.with(messages, count, push)? };
         pushed.map_err(Failure::from)
     })
 }
 
-/// Finds out what has become of what the last call left unknown, and sends it again if need be. Where the transport does not
-/// drop the second copy, a message may lie in the queue twice. It is for that moment: the next call that pushes gives them up.
-/// TP_OK says that all of them are pushed now. On an error what it says is of those that were unknown, and not of the whole
-/// batch; while it is TP_OUTCOME_UNKNOWN, call it again.
+/// Resolves the messages that the last call left in doubt, and sends them again if necessary; where the transport does
+/// not drop the second copy, a message may be in the queue twice. Call it directly after that call: the next call that
+/// pushes gives them up. TP_OK means that all of them are now pushed. An error describes only the messages in doubt,
+/// not the whole batch; while it is TP_OUTCOME_UNKNOWN, call again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_pusher_resend(pusher: *mut tp_pusher) -> tp_status {
-    // SAFETY: it is null or was opened, and is not closed, as the header says.
+    // SAFETY: null or an open handle, as the header requires.
     let pusher = unsafe { pusher.as_ref() };
     Handle::using(pusher.map(|pusher| &pusher.0), |pushing| pushing.pusher.resend().map_err(Failure::from))
 }
 
-/// Closes a pusher and frees it; a null pointer is none.
+/// Closes a pusher and frees its handle; does nothing for a null pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_pusher_close(pusher: *mut tp_pusher) -> tp_status {
-    // SAFETY: it is null or was opened, and nobody uses it again, as the header says.
+    // SAFETY: null or an open handle that is never used again, as the header requires.
     unsafe { close(pusher, |pusher| &pusher.0) }
 }
 
-/// Opens a queue for pulling, whether or not somebody has pushed yet; `wait` is a tp_wait. The handle goes to `out`, which is
-/// null if there is none; `config` may be null.
+/// Opens a queue for pulling, whether or not anything was pushed yet, and writes the handle to `out`, or null on an
+/// error. `wait` is a tp_wait; `config` may be null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_puller_open(
     bus: *mut tp_bus,
@@ -176,23 +180,23 @@ pub unsafe extern "C" fn tp_puller_open(
     out: *mut *mut tp_puller,
 ) -> tp_status {
     let pull = |bus: &mut Bus| -> Result<tp_puller, Failure> {
-        // SAFETY: it is null or text, as the header says.
+        // SAFETY: null or zero-terminated text, as the header requires.
         let queue = unsafe { text("queue", queue)? };
-        // SAFETY: it is null or as large as its size says, as the header says.
+        // SAFETY: null, or as large as its `size` field states, as the header requires.
         let config = unsafe { read("tp_queue_config", config)? };
         let config = config.queue(bus.connection.queue_capabilities().deliveries[0])?;
         let puller = bus.connection.puller(queue, &config, wait_of(wait)?)?;
         let clock = clock_of(bus.clock.calibration());
         Ok(tp_puller(Handle::new(Pulling { puller, clock })))
     };
-    // SAFETY: it is null or was connected, and is not closed, as the header says.
+    // SAFETY: null or an open handle, as the header requires.
     let bus = unsafe { bus.as_ref() };
-    // SAFETY: it is null or a place for a handle, as the header says.
+    // SAFETY: `out` is null or a valid place for a handle, as the header requires.
     unsafe { open(bus.map(|bus| &bus.0), out, pull) }
 }
 
-/// Takes up to `max` messages that are there, and hands them to `on_pulled`; `count` is how many, on every error too. It never
-/// waits for one to come.
+/// Passes up to `max` available messages to `on_pulled`, and writes their number to `count`, on every error too. Never
+/// waits for a message.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_puller_pull(
     puller: *mut tp_puller,
@@ -201,7 +205,7 @@ pub unsafe extern "C" fn tp_puller_pull(
     user: *mut c_void,
     count: *mut usize,
 ) -> tp_status {
-    // SAFETY: it is null or was opened, and is not closed, as the header says.
+    // SAFETY: null or an open handle, as the header requires.
     let puller = unsafe { puller.as_ref() };
     let mut handed = 0;
     let status = Handle::using(puller.map(|puller| &puller.0), |pulling| {
@@ -211,39 +215,39 @@ pub unsafe extern "C" fn tp_puller_pull(
         let pulled = puller.pull(max, &mut |pulled| {
             handed += 1;
             let pulled = tp_pulled::of(&pulled, *clock);
-            // SAFETY: it takes such a message, and returns, as the header says.
+            // SAFETY: the callback accepts the message and returns, as the header requires.
             unsafe { on_pulled(&pulled, user) };
         });
         pulled.map(|_| ()).map_err(Failure::from)
     });
-    // SAFETY: it is null or a place for a count, as the header says.
+    // SAFETY: `count` is null or a valid place for a number, as the header requires.
     unsafe { put(count, handed) };
     status
 }
 
-/// Everything that was handed over so far is done with, and never comes again; of what comes again all the same
-/// TP_NOT_ACKNOWLEDGED tells. At most once, it does nothing.
+/// Acknowledges all messages handed over so far, so that none is redelivered; TP_NOT_ACKNOWLEDGED reports exceptions.
+/// Does nothing under at most once.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_puller_acknowledge(puller: *mut tp_puller) -> tp_status {
-    // SAFETY: it is null or was opened, and is not closed, as the header says.
+    // SAFETY: null or an open handle, as the header requires.
     let puller = unsafe { puller.as_ref() };
     Handle::using(puller.map(|puller| &puller.0), |pulling| pulling.puller.acknowledge().map_err(Failure::from))
 }
 
-/// One message that was handed over and is not acknowledged goes back by its tag, at once, and comes again, marked, to any
-/// puller. Where the transport takes none back, that is refused.
+/// Gives one unacknowledged message back at once, by its `tag`; it is redelivered, marked, to any puller. Fails if the
+/// transport takes no message back.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_puller_give_back(puller: *mut tp_puller, tag: u64) -> tp_status {
-    // SAFETY: it is null or was opened, and is not closed, as the header says.
+    // SAFETY: null or an open handle, as the header requires.
     let puller = unsafe { puller.as_ref() };
     Handle::using(puller.map(|puller| &puller.0), |pulling| pulling.puller.give_back(tag).map_err(Failure::from))
 }
 
-/// Passes the time as the puller was opened to: until something may be there, or, where it sleeps, until `timeout_ns`
-/// nanoseconds are over. It may return early, also by a signal: pull again, and wait again.
+/// Waits as the puller was opened to: until a message may be available or, if it sleeps, until `timeout_ns` nanoseconds
+/// have passed. It may return early, also because of a signal: pull again, and wait again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_puller_wait(puller: *mut tp_puller, timeout_ns: u64) -> tp_status {
-    // SAFETY: it is null or was opened, and is not closed, as the header says.
+    // SAFETY: null or an open handle, as the header requires.
     let puller = unsafe { puller.as_ref() };
     Handle::using(puller.map(|puller| &puller.0), |pulling| {
         pulling.puller.wait(timeout_ns);
@@ -251,10 +255,10 @@ pub unsafe extern "C" fn tp_puller_wait(puller: *mut tp_puller, timeout_ns: u64)
     })
 }
 
-/// Closes a puller and frees it; what is not acknowledged comes again. A null pointer is none.
+/// Closes a puller and frees its handle; unacknowledged messages are redelivered. Does nothing for a null pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_puller_close(puller: *mut tp_puller) -> tp_status {
-    // SAFETY: it is null or was opened, and nobody uses it again, as the header says.
+    // SAFETY: null or an open handle that is never used again, as the header requires.
     unsafe { close(puller, |puller| &puller.0) }
 }
 

@@ -1,4 +1,4 @@
-//! What an OMS tells a session, as C reads it.
+//! Events of a session with an OMS, as C reads them.
 
 use std::ffi::c_char;
 use std::mem::offset_of;
@@ -7,204 +7,206 @@ use tickpath_client::Event;
 use tickpath_market::{ExecutionReport, ManualOrderIndicator, OrderDenied, Request};
 use tickpath_risk::Denial;
 
-/// What a session is told.
+/// Type of an event of a session with an OMS.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum tp_order_event_type {
-    /// What became of an order, or of a request. A venue's refusal is one, too: its exec_type is TP_EXEC_REJECTED or
+    /// Report on an order or a request. A rejection by the venue is a report, too: its exec_type is TP_EXEC_REJECTED or
     /// TP_EXEC_CANCEL_REJECTED.
     TP_TOLD_REPORT = 1,
-    /// The OMS has denied a request: it has number, stamp, is_live, client_order_id, order_id, account, code, limit and value. An
-    /// order that it was to change goes on as it was.
+    /// The OMS has denied a request: it has number, stamp, is_live, client_order_id, order_id, account, code, limit and
+    /// value. An order that the request was to change stays as it was.
     TP_TOLD_DENIED = 2,
-    /// Reports are missing and do not come: those from `from` on, up to `to`, which is there.
+    /// Reports are missing and will not arrive: those from `from` on, up to `to`, which is not missing.
     TP_TOLD_GAP = 3,
-    /// The OMS has not taken a request and never will: it has client_order_id and request. It is not sent again by itself, for
-    /// it may be too old.
+    /// The OMS did not take a request and never will: it has client_order_id and request. The library does not send it
+    /// again, because it may be too old.
     TP_TOLD_NOT_TAKEN = 4,
-    /// Whether the OMS has taken a request cannot be known any more: it has client_order_id and request.
+    /// In doubt, permanently, whether the OMS took a request: it has client_order_id and request.
     TP_TOLD_IN_DOUBT = 5,
-    /// The session is there, the first time and each time that its connection was made again: it has session and heartbeat_ms.
+    /// The session is connected, for the first time or after a reconnect: it has session and heartbeat_ms.
     TP_TOLD_CONNECTED = 6,
-    /// The connection is lost, and is made again by itself.
+    /// The connection is lost; the library reconnects by itself.
     TP_TOLD_DISCONNECTED = 7,
-    /// It could not be made again yet; told when the reason is another than the one before.
+    /// A reconnect has failed; reported when the reason differs from the last reason.
     TP_TOLD_FAILED = 8,
-    /// The OMS has the journal `to` where it had `from`: its numbers begin anew.
+    /// The OMS has the journal `to` where it had `from`: its report numbers begin anew.
     TP_TOLD_OTHER_JOURNAL = 9,
-    /// The OMS has lost to a loss of power what it said last: the reports from `from` on, up to `to`, come again, and may say
-    /// something else.
+    /// The OMS has lost its last reports in a power loss: the reports from `from` on, up to `to`, are sent again, and
+    /// their content may differ.
     TP_TOLD_SAID_AGAIN = 10,
-    /// The OMS took the requests from `from` on, up to `to`, and knows them no more.
+    /// The OMS took the requests from `from` on, up to `to`, and no longer knows them.
     TP_TOLD_FORGOTTEN = 11,
 }
 
-/// What a report tells, by FIX's numbers (150).
+/// Content of a report, by FIX's numbers (150).
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum tp_exec_type {
     /// The venue has the order.
     TP_EXEC_NEW = 0,
-    /// It is canceled, on request or not.
+    /// The order is canceled, on request or not.
     TP_EXEC_CANCELED = 4,
-    /// It is replaced: price and leaves_quantity are the new ones.
+    /// The order is replaced: price and leaves_quantity are the new values.
     TP_EXEC_REPLACED = 5,
-    /// A cancel is on its way.
+    /// A cancel is in flight.
     TP_EXEC_PENDING_CANCEL = 6,
-    /// The venue has refused the order.
+    /// The venue has rejected the order.
     TP_EXEC_REJECTED = 8,
     /// The OMS has the order, the venue not yet.
     TP_EXEC_PENDING_NEW = 10,
-    /// It has expired: what an immediate order leaves, or the day's end.
+    /// The order has expired: the unfilled rest of an immediate order, or the day's end.
     TP_EXEC_EXPIRED = 12,
-    /// A replace is on its way.
+    /// A replace is in flight.
     TP_EXEC_PENDING_REPLACE = 14,
-    /// A fill, of last_quantity at last_price.
+    /// Fill of last_quantity at last_price.
     TP_EXEC_TRADE = 15,
-    /// A fill has another quantity or price than was told: the report has what holds.
+    /// Correction of a fill: the report has the valid quantity and price.
     TP_EXEC_TRADE_CORRECT = 16,
-    /// A fill is taken back.
+    /// Cancellation of a fill.
     TP_EXEC_TRADE_CANCEL = 17,
-    /// How the order stands; nothing has happened to it.
+    /// Present status of the order; nothing has happened to the order.
     TP_EXEC_ORDER_STATUS = 18,
-    /// The venue has refused a cancel or a replace; the order goes on.
+    /// The venue has rejected a cancel or a replace; the order keeps working.
     TP_EXEC_CANCEL_REJECTED = 20,
     /// The order's trigger has fired.
     TP_EXEC_TRIGGERED = 21,
 }
 
-/// How an order stands, by FIX's numbers (39) as far as it has them.
+/// Status of an order, by FIX's numbers (39) where FIX has the status.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum tp_order_status {
-    /// The venue has it, and nothing is filled.
+    /// The venue has the order, and nothing is filled.
     TP_ORDER_NEW = 0,
-    /// Some is filled, some works.
+    /// Part of the order is filled, the rest is working.
     TP_ORDER_PARTIALLY_FILLED = 1,
-    /// All is filled. A fill can still be taken back.
+    /// The order is filled completely. A fill can still be canceled.
     TP_ORDER_FILLED = 2,
-    /// It is out for the day.
+    /// The order is done for the day.
     TP_ORDER_DONE_FOR_DAY = 3,
-    /// It is canceled.
+    /// The order is canceled.
     TP_ORDER_CANCELED = 4,
-    /// A cancel is on its way.
+    /// A cancel is in flight.
     TP_ORDER_PENDING_CANCEL = 6,
-    /// It was refused.
+    /// The order was rejected.
     TP_ORDER_REJECTED = 8,
-    /// The venue has halted it.
+    /// The venue has halted the order.
     TP_ORDER_SUSPENDED = 9,
-    /// It is on its way to the venue, or waits for it at the OMS.
+    /// The order is in flight to the venue, or queued for the venue at the OMS.
     TP_ORDER_PENDING_NEW = 10,
-    /// It has expired.
+    /// The order has expired.
     TP_ORDER_EXPIRED = 12,
-    /// A replace is on its way.
+    /// A replace is in flight.
     TP_ORDER_PENDING_REPLACE = 14,
-    /// Nobody knows what happened to it; it counts as open.
+    /// In doubt: the state of the order is unknown, and the order counts as open.
     TP_ORDER_UNKNOWN = 21,
-    /// It waits at the OMS for its trigger.
+    /// The order waits at the OMS for its trigger.
     TP_ORDER_ARMED = 22,
 }
 
-/// What a request was.
+/// Type of a request.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum tp_request {
-    /// Of tp_orders_submit.
+    /// Request by tp_orders_submit.
     TP_REQUEST_SUBMIT = 1,
-    /// Of tp_orders_cancel.
+    /// Request by tp_orders_cancel.
     TP_REQUEST_CANCEL = 2,
-    /// Of tp_orders_replace.
+    /// Request by tp_orders_replace.
     TP_REQUEST_REPLACE = 3,
 }
 
-/// A whole number of 128 bits: high * 2^64 + low.
+/// Signed integer of 128 bits: high * 2^64 + low.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct tp_int128 {
-    /// Its lower half.
+    /// Lower half.
     pub low: u64,
-    /// Its upper half, which has the sign: 0 or -1 if the number fits in 64 bits.
+    /// Upper half, with the sign: 0 or -1 if the number fits in 64 bits.
     pub high: i64,
 }
 
-/// Something that a session is told. What its type does not have is 0; prices and quantities are in 10^-8. A later version may
-/// know other types, exec_types, statuses and codes.
+/// Event of a session with an OMS. Fields that its type does not use are 0; prices and quantities are in 10^-8. A later
+/// version may add types, exec_types, statuses and codes.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct tp_order_event {
-    /// sizeof(tp_order_event), as this header has it.
+    /// sizeof(tp_order_event), as in this header.
     pub size: usize,
-    /// What it is: a tp_order_event_type.
+    /// Type of the event: a tp_order_event_type.
     pub r#type: u32,
-    /// Of a report, what it tells: a tp_exec_type.
+    /// Content of a report: a tp_exec_type.
     pub exec_type: u32,
-    /// Of a report, how the order stands now: a tp_order_status.
+    /// Status of the order after a report: a tp_order_status.
     pub status: u32,
-    /// Of a report, the side of the order: a tp_side.
+    /// Side of the order, in a report: a tp_side.
     pub side: u32,
-    /// Of a report, the instrument's number.
+    /// Number of the instrument, in a report.
     pub symbol: u32,
-    /// For whom.
+    /// Account of the order, in a report or a denial.
     pub account: u32,
-    /// Of reports and denials, their count in the session, from 0.
+    /// Number of a report or a denial in the session, from 0; UINT64_MAX for a denial of a request that the user's role
+    /// does not allow.
     pub number: u64,
-    /// When the OMS sent it, in ticks of its host's clock.
+    /// Time at which the OMS sent the report or denial, in ticks of its host's clock.
     pub stamp: u64,
-    /// The id of the request that it answers, as tp_orders_submit, cancel or replace gave it; 0 if it answers none.
+    /// Id of the request that the event answers, as tp_orders_submit, tp_orders_cancel or tp_orders_replace returned
+    /// it; 0 if the event answers no request.
     pub client_order_id: u64,
     /// The OMS's id of the order.
     pub order_id: u64,
     /// The venue's id of the order.
     pub venue_order_id: u64,
-    /// The venue's id of this fill; 0 if it is none.
+    /// The venue's id of the fill; 0 if the report is not about a fill.
     pub exec_id: u64,
-    /// The venue's count of events of this order, from 1; 0 where it gives none.
+    /// The venue's sequence number of events of the order, from 1; 0 if the venue gives none.
     pub venue_sequence: u64,
-    /// When the venue had the request or made the event, in ticks of its host's clock; 0 if that is not known.
+    /// Time at which the venue received the request or made the event, in ticks of its host's clock; 0 if unknown.
     pub venue_stamp: u64,
-    /// The order's limit after this.
+    /// Limit price of the order after the event.
     pub price: i64,
-    /// The price of this fill; 0 if it is none.
+    /// Price of the fill; 0 if the report is not about a fill.
     pub last_price: i64,
-    /// The quantity of this fill; 0 if it is none.
+    /// Quantity of the fill; 0 if the report is not about a fill.
     pub last_quantity: i64,
-    /// Filled so far.
+    /// Quantity filled so far.
     pub cumulative_quantity: i64,
-    /// Still working after this.
+    /// Quantity still working after the event.
     pub leaves_quantity: i64,
-    /// Of a denial, the limit of its check; what it is a number of docs/risk-checks.md says: 10^-8 of a quantity or a price,
-    /// 10^-16 of money, nanoseconds, or a count.
+    /// Limit of the check that denied the request, in the unit that docs/risk-checks.md gives for the check: 10^-8 of a
+    /// quantity or a price, 10^-16 of money, nanoseconds, or a count.
     pub limit: tp_int128,
-    /// Of a denial, the value that broke the limit, in the same unit.
+    /// Value that broke the limit of a denial, in the same unit.
     pub value: tp_int128,
-    /// Where a range begins, as its type says; of TP_TOLD_OTHER_JOURNAL, the journal of before.
+    /// First number of a range, as the type states; for TP_TOLD_OTHER_JOURNAL, the previous journal.
     pub from: u64,
-    /// What comes behind the range; of TP_TOLD_OTHER_JOURNAL, the journal of now.
+    /// First number after the range; for TP_TOLD_OTHER_JOURNAL, the present journal.
     pub to: u64,
-    /// For people: why, and what to do; empty where there is nothing to say. It is the library's, and stays until the next poll
-    /// of this session, or its close.
+    /// Reason and remedy, as text for people; empty if there is none. The text belongs to the library and stays valid
+    /// until the next poll of this session, or its close.
     pub sentence: *const c_char,
-    /// The venue's own reason of a refusal; 0 if it is none.
+    /// The venue's own reason code of a rejection; 0 if there is none.
     pub reason: u32,
-    /// Which venue.
+    /// Number of the venue.
     pub venue: u32,
-    /// Of a denial, which check: its code in docs/risk-checks.md.
+    /// Code of the check that denied the request, from docs/risk-checks.md.
     pub code: u32,
-    /// Of what was not taken or is in doubt, what it was: a tp_request, or 0.
+    /// Type of the request that was not taken or is in doubt: a tp_request, or 0.
     pub request: u32,
-    /// Of TP_TOLD_CONNECTED, which of the user's sessions it is.
+    /// Number of the session among the user's sessions, for TP_TOLD_CONNECTED.
     pub session: u32,
-    /// Of TP_TOLD_CONNECTED: who neither polls nor waits for so many milliseconds is taken for gone.
+    /// For TP_TOLD_CONNECTED, milliseconds after which the OMS considers a program dead that neither polls nor waits.
     pub heartbeat_ms: u32,
-    /// Whether a report or a denial is new; it is of the past if it was said while this session did not listen.
+    /// True if a report or a denial is new; false if the OMS made it while this session was not connected.
     pub is_live: bool,
-    /// Whether an admin has entered it by hand.
+    /// True if an admin entered the order or request by hand.
     pub is_manual: bool,
-    /// Zero.
+    /// Reserved: 0.
     pub reserved: [u8; 6],
 }
 
-// What it had in its first version. It has no hole, which a field of a later one could lie in.
+// The size of the first version. The struct has no padding that a later field could occupy.
 pub(crate) const EVENT_FIRST_BYTES: usize = 224;
 const _: () = assert!(EVENT_FIRST_BYTES == offset_of!(tp_order_event, reserved) + size_of::<[u8; 6]>());
 const _: () = assert!(size_of::<tp_order_event>() == 8 + 6 * 4 + 13 * 8 + 2 * 16 + 2 * 8 + 8 + 6 * 4 + 2 + 6);
@@ -216,8 +218,8 @@ impl tp_int128 {
 }
 
 impl tp_order_event {
-    /// What C is told of an event; none of what a session without questions and words does not bring, and of reports that came
-    /// twice. From this number on reports are live.
+    /// Converts an event for C; reports from number `live_from` on are live. Returns None for duplicate reports, and
+    /// for events that only queries and admin commands cause.
     pub fn of(event: &Event, live_from: u64) -> Option<Self> {
         Some(match event {
             Event::Report { number, stamp, report } => {
@@ -251,7 +253,7 @@ impl tp_order_event {
         })
     }
 
-    /// Of this type, with nothing else in it.
+    /// Returns an event of this type with all other fields zero.
     fn bare(told: tp_order_event_type) -> Self {
         let zero = tp_int128 { low: 0, high: 0 };
         Self {
@@ -344,7 +346,7 @@ impl tp_order_event {
     }
 }
 
-/// What a person is told of an event: why, and what to do. Empty where there is nothing to say.
+/// Returns an event's explanation for people, with the remedy; empty if there is none.
 pub fn sentence(event: &Event) -> String {
     let sentence = match event {
         Event::Denied { denial, .. } => return why_denied(denial.code),
@@ -361,7 +363,7 @@ pub fn sentence(event: &Event) -> String {
     sentence.to_owned()
 }
 
-/// Why a check has denied a request, and what to do.
+/// Returns the reason for a denial, with the remedy.
 fn why_denied(code: u16) -> String {
     let newer = || format!("the OMS has denied it by a check of code {code}, which is newer than this library");
     Denial::from_code(code).map_or_else(newer, |denial| denial.to_string())

@@ -1,4 +1,4 @@
-//! What C asks an OMS for: structs that begin with their size, and the requests that become of them.
+//! Requests of C to an OMS: structs that begin with their size, and their conversion to the client's requests.
 
 use std::mem::offset_of;
 
@@ -10,142 +10,142 @@ use tickpath_market::{
 use crate::config::{Config, chosen};
 use crate::status::Failure;
 
-/// The side of an order, or of a trade.
+/// Side of an order or a trade.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum tp_side {
-    /// Buys.
+    /// Buy.
     TP_BUY = 1,
-    /// Sells.
+    /// Sell.
     TP_SELL = 2,
 }
 
-/// How an order is priced.
+/// Pricing of an order.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum tp_order_type {
-    /// At its price or better.
+    /// At the limit price or better.
     TP_ORDER_TYPE_LIMIT = 0,
-    /// At any price. Its own is 0.
+    /// At any price. The price of the order must be 0.
     TP_ORDER_TYPE_MARKET = 1,
 }
 
-/// How long an order works.
+/// Time for which an order works.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum tp_time_in_force {
     /// Until the day ends.
     TP_DAY = 0,
-    /// Until it is canceled.
+    /// Until the order is canceled.
     TP_GOOD_TILL_CANCEL = 1,
-    /// It fills what it can at once; the rest is canceled.
+    /// Fills immediately as far as possible; the rest is canceled.
     TP_IMMEDIATE_OR_CANCEL = 3,
-    /// It fills whole at once, or not at all.
+    /// Fills immediately and completely, or not at all.
     TP_FILL_OR_KILL = 4,
 }
 
-/// What an order does to a position.
+/// Effect of an order on the position.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum tp_position_effect {
     /// The venue decides.
     TP_POSITION_DEFAULT = 0,
-    /// It opens.
+    /// The order opens a position.
     TP_POSITION_OPEN = 1,
-    /// It closes.
+    /// The order closes a position.
     TP_POSITION_CLOSE = 2,
 }
 
-/// A new order. Zero is the usual in every field but size, price, quantity, symbol and side.
+/// New order. Zero is the default of every field except size, price, quantity, symbol and side.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct tp_new_order {
-    /// sizeof(tp_new_order), as this header has it.
+    /// sizeof(tp_new_order), as in this header.
     pub size: usize,
-    /// The program's own id of this request, which no other one of this session has had today; 0 is that the library gives the
-    /// next of its own.
+    /// Id of this request, chosen by the program and not used by another request of this session today; 0 lets the
+    /// library assign its next id.
     pub id: u64,
-    /// The limit, in 10^-8; 0 of a market order.
+    /// Limit price, in 10^-8; 0 for a market order.
     pub price: i64,
-    /// How much, in 10^-8.
+    /// Quantity, in 10^-8.
     pub quantity: i64,
-    /// The stamp of the event to which this is the answer, in ticks of this host's clock, as a tp_event has it; 0 if it is to
-    /// none.
+    /// Stamp of the event that the request reacts to, in ticks of this host's clock, as in a tp_event; 0 if it reacts
+    /// to no event.
     pub cause: u64,
-    /// The instrument's number in the OMS's table, as a tick has it.
+    /// Number of the instrument in the OMS's table, as in ticks.
     pub symbol: u32,
-    /// For whom; 0 is the account of the config.
+    /// Account of the order; 0 means the account of the config.
     pub account: u32,
-    /// What it does: a tp_side.
+    /// Side: a tp_side.
     pub side: u32,
-    /// How it is priced: a tp_order_type.
+    /// Pricing: a tp_order_type.
     pub order_type: u32,
-    /// How long it works: a tp_time_in_force.
+    /// Time for which the order works: a tp_time_in_force.
     pub time_in_force: u32,
-    /// What it does to the position: a tp_position_effect.
+    /// Effect on the position: a tp_position_effect.
     pub position_effect: u32,
 }
 
-/// Asks to cancel an order. Either original or order_id names it.
+/// Request to cancel an order. Exactly one of original and order_id names the order; the other is 0.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct tp_cancel_order {
-    /// sizeof(tp_cancel_order), as this header has it.
+    /// sizeof(tp_cancel_order), as in this header.
     pub size: usize,
-    /// The program's own id of this request, as in a tp_new_order; 0 is that the library gives it one.
+    /// Id of this request, chosen by the program, as in a tp_new_order; 0 lets the library assign an id.
     pub id: u64,
-    /// The id of the new order in this session, whatever replaces came after.
+    /// Id of the new order in this session, also after replaces.
     pub original: u64,
-    /// The OMS's id of the order, whatever session has sent it: any for an account that this session may trade for.
+    /// The OMS's id of the order, sent by any session, for an account that this session may trade for.
     pub order_id: u64,
-    /// The stamp of the event to which this is the answer, as in a tp_new_order.
+    /// Stamp of the event that the request reacts to, as in a tp_new_order.
     pub cause: u64,
-    /// For whom; 0 is the account of the config.
+    /// Account of the order; 0 means the account of the config.
     pub account: u32,
-    /// Zero.
+    /// Reserved: 0.
     pub reserved: u32,
 }
 
-/// Asks for another price and another total quantity of an order.
+/// Request to change the price and the total quantity of an order.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct tp_replace_order {
-    /// sizeof(tp_replace_order), as this header has it.
+    /// sizeof(tp_replace_order), as in this header.
     pub size: usize,
-    /// The program's own id of this request, as in a tp_new_order; 0 is that the library gives it one.
+    /// Id of this request, chosen by the program, as in a tp_new_order; 0 lets the library assign an id.
     pub id: u64,
-    /// The id of the new order in this session, whatever replaces came before.
+    /// Id of the new order in this session, also after earlier replaces.
     pub original: u64,
-    /// The new limit, in 10^-8.
+    /// New limit price, in 10^-8.
     pub price: i64,
-    /// The new total quantity, what is filled already included, in 10^-8.
+    /// New total quantity, the filled quantity included, in 10^-8.
     pub quantity: i64,
-    /// The stamp of the event to which this is the answer, as in a tp_new_order.
+    /// Stamp of the event that the request reacts to, as in a tp_new_order.
     pub cause: u64,
-    /// For whom; 0 is the account of the config.
+    /// Account of the order; 0 means the account of the config.
     pub account: u32,
-    /// Zero.
+    /// Reserved: 0.
     pub reserved: u32,
 }
 
-/// A struct that asks an OMS for something.
+/// A struct that describes a request to an OMS.
 pub trait Asks: Config {
-    /// What C calls it, for sentences.
+    /// The struct's name in C, for error messages.
     fn name() -> &'static str;
 
-    /// The id that C gives the request; zero if the library is to.
+    /// The id given by C; zero if the library should choose one.
     fn id(&self) -> u64;
 
-    /// The request under this id, and for this account if it names none itself.
+    /// Converts to a request with this id, for account `usual` if the struct names none.
     fn request(&self, id: ClientOrderId, usual: AccountId) -> Result<Request, Failure>;
 }
 
-// As of the configs: what the first version had.
+// Sizes of the first versions, as in `config`.
 const NEW_FIRST_BYTES: usize = 64;
 const CANCEL_FIRST_BYTES: usize = 48;
 const REPLACE_FIRST_BYTES: usize = 56;
 
-// SAFETY: its fields are numbers, and fill it.
+// SAFETY: all fields are numbers, without padding.
 unsafe impl Config for tp_new_order {
     fn first_bytes() -> usize {
         NEW_FIRST_BYTES
@@ -153,7 +153,7 @@ unsafe impl Config for tp_new_order {
 }
 const _: () = assert!(NEW_FIRST_BYTES == offset_of!(tp_new_order, position_effect) + size_of::<u32>());
 const _: () = assert!(size_of::<tp_new_order>() == 5 * 8 + 6 * 4);
-// SAFETY: its fields are numbers, and fill it.
+// SAFETY: all fields are numbers, without padding.
 unsafe impl Config for tp_cancel_order {
     fn first_bytes() -> usize {
         CANCEL_FIRST_BYTES
@@ -161,7 +161,7 @@ unsafe impl Config for tp_cancel_order {
 }
 const _: () = assert!(CANCEL_FIRST_BYTES == offset_of!(tp_cancel_order, reserved) + size_of::<u32>());
 const _: () = assert!(size_of::<tp_cancel_order>() == 5 * 8 + 2 * 4);
-// SAFETY: its fields are numbers, and fill it.
+// SAFETY: all fields are numbers, without padding.
 unsafe impl Config for tp_replace_order {
     fn first_bytes() -> usize {
         REPLACE_FIRST_BYTES
@@ -268,7 +268,7 @@ impl Asks for tp_replace_order {
     }
 }
 
-/// The account that a request names, or the session's.
+/// Returns the account of a request, or the session's account.
 fn account_or(named: u32, usual: AccountId) -> AccountId {
     if named == 0 { usual } else { AccountId(named) }
 }

@@ -1,4 +1,4 @@
-//! Where C is told what happened to a session: an array of its own.
+//! C's array for the events of a session.
 
 use std::ptr::null_mut;
 
@@ -7,41 +7,41 @@ use crate::config::check_size;
 use crate::report::{EVENT_FIRST_BYTES, tp_order_event};
 use crate::status::Failure;
 
-/// The most events that one call hands over.
+/// Max events handed over by one call.
 const MOST: usize = 1 << 16;
 
-/// An array of events, whose first element says how large each is.
+/// An array of events, whose first element gives the size of each.
 pub struct Room {
     first: *mut u8,
-    /// Bytes of each.
+    /// Size of each event in bytes.
     stride: usize,
-    /// How many there is room for.
+    /// Number of events that fit.
     pub most: usize,
 }
 
 impl Room {
-    /// Of so many.
+    /// Wraps an array of `most` events.
     ///
     /// # Safety
-    /// `events` is null, or has `most` structs, of which the first begins with its size, and all have so many bytes; they are
-    /// nobody else's as long as this is there.
+    /// `events` is null, or valid for `most` structs of the size that the first one states; they are not used by others
+    /// while this value lives.
     pub unsafe fn of(events: *mut tp_order_event, most: usize) -> Result<Self, Failure> {
         if most == 0 {
             return Ok(Self { first: null_mut(), stride: 0, most });
         }
         check_pointer("events", events)?;
-        // SAFETY: the first one begins with its size, as the caller promises.
+        // SAFETY: the first event begins with its size, as the caller guarantees.
         let stride = unsafe { events.cast::<usize>().read_unaligned() };
         check_size("tp_order_event", stride, EVENT_FIRST_BYTES, size_of::<tp_order_event>())?;
         Ok(Self { first: events.cast(), stride, most: most.min(MOST) })
     }
 
-    /// Writes an event down as that of this number, as far as C knows its fields.
+    /// Writes an event at this index, up to the size that C knows.
     pub fn put(&self, number: usize, event: &tp_order_event) {
         assert!(number < self.most, "there is no room for event {number}");
         let event = tp_order_event { size: self.stride, ..*event };
-        // SAFETY: there is room for one more, as who made this promised, and the event has no fewer bytes than that: its size
-        // was looked at.
+        // SAFETY: the index is within the array, as guaranteed at construction, and the event has at least `stride`
+        // bytes: the size was checked.
         unsafe {
             let place = self.first.add(number * self.stride);
             (&raw const event).cast::<u8>().copy_to_nonoverlapping(place, self.stride);
@@ -59,13 +59,13 @@ mod tests {
     fn events_are_written_where_there_is_room_for_them() {
         let event = |from| tp_order_event::of(&Event::Gap { from, to: 9 }, 0).expect("C is told of it");
         let mut events = [event(0); 3];
-        // SAFETY: there are three, and the first one begins with its size.
+        // SAFETY: there are three events, and the first one begins with its size.
         let room = unsafe { Room::of(events.as_mut_ptr(), 3) }.expect("its size is right");
         room.put(1, &event(7));
         assert_eq!(events.map(|event| event.from), [0, 7, 0]);
         for size in [0, 8, EVENT_FIRST_BYTES - 1, EVENT_FIRST_BYTES + 1, usize::MAX] {
             events[0].size = size;
-            // SAFETY: the first one begins with a size, and nothing else is looked at.
+            // SAFETY: the first event begins with a size, and nothing else is read.
             let refused = unsafe { Room::of(events.as_mut_ptr(), 3) };
             assert!(refused.is_err(), "{size}");
         }
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn nothing_needs_no_room() {
-        // SAFETY: nothing is there, and nothing is looked at.
+        // SAFETY: no event is needed for a count of 0, and a null pointer is refused.
         let (none, refused) = unsafe { (Room::of(null_mut(), 0), Room::of(null_mut(), 1)) };
         assert_eq!(none.map(|room| room.most).ok(), Some(0));
         assert!(refused.is_err());

@@ -1,4 +1,4 @@
-//! What became of a call: a number for programs, a sentence for people.
+//! The result of a call: a number for programs, and a sentence for people.
 
 use std::cell::RefCell;
 use std::ffi::{CString, c_char};
@@ -7,49 +7,51 @@ use tickpath_bus::{BatchError, ConnectError, Fate, PublishError, ReceiveError};
 use tickpath_client::{ClientError, SendError};
 use tickpath_market::Request;
 
-/// What became of a call. The numbers stay; later versions may add others. The same call can succeed later after
-/// TP_UNAVAILABLE, TP_OUTCOME_UNKNOWN, TP_TOPIC_FULL and TP_NO_SUBSCRIBER; TP_GONE and TP_NOT_ACKNOWLEDGED are told once, and
-/// pulling goes on.
+/// Outcome of a call. The numbers never change; later versions may add others. The same call can succeed later after
+/// TP_UNAVAILABLE, TP_OUTCOME_UNKNOWN, TP_TOPIC_FULL and TP_NO_SUBSCRIBER; TP_GONE and TP_NOT_ACKNOWLEDGED are reported
+/// once, and pulling continues.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum tp_status {
-    /// It is done.
+    /// The call succeeded.
     TP_OK = 0,
-    /// The call was wrong: a null pointer, a number that is none, a URL or a name that cannot be.
+    /// The call was wrong: a null pointer, a number outside its enum or range, or an invalid URL or name.
     TP_INVALID = 1,
-    /// The transport, or the OMS, cannot do this at all.
+    /// The transport, or the OMS, does not support the operation.
     TP_UNSUPPORTED = 2,
-    /// The server does not answer, or refuses.
+    /// The server does not answer, or refuses the connection.
     TP_CONNECT = 3,
-    /// Somebody else publishes the topic, or pushes to the queue, which has one who does.
+    /// The topic already has a publisher, or the queue, which allows only one pusher, already has a pusher.
     TP_HAS_PUBLISHER = 4,
-    /// The transport takes nothing now; nothing of the message is published. Of a request: the OMS is not there, or does not
-    /// take requests as fast as they come; it has not left.
+    /// The transport accepts nothing now; nothing of the message is published. For a request to an OMS: the connection
+    /// is lost, or the OMS accepts requests more slowly than they are sent; the request was not sent.
     TP_UNAVAILABLE = 5,
-    /// No answer came: the message may be published, or be so later. Resend finds out.
+    /// No answer arrived: the message may be published now or later. A resend function resolves it.
     TP_OUTCOME_UNKNOWN = 6,
-    /// A subscriber is a whole topic behind; nothing of the message is published.
+    /// A subscriber is behind by the whole capacity of the topic; nothing of the message is published.
     TP_TOPIC_FULL = 7,
-    /// Nobody is subscribed to a topic whose policy is TP_POLICY_FAIL.
+    /// A topic with the policy TP_POLICY_FAIL has no subscriber.
     TP_NO_SUBSCRIBER = 8,
-    /// A message, or a token's buffer, is of a size that does not fit.
+    /// A message is larger than its topic or queue accepts, or a token is larger than its buffer.
     TP_TOO_LARGE = 9,
-    /// The topic's own bytes are damaged.
+    /// The stored bytes of the topic are damaged.
     TP_DAMAGED = 10,
-    /// What a queue held is gone, or part of it.
+    /// The queue has lost its messages, or part of them.
     TP_GONE = 11,
-    /// What was handed over is not surely acknowledged; it may come again.
+    /// Delivered messages are not certainly acknowledged; they may be redelivered.
     TP_NOT_ACKNOWLEDGED = 12,
-    /// The handle is in use: a callback used the handle that called it, or another thread does; give each thread its own. A
-    /// close function has not freed it.
+    /// The handle is in use: a callback used the handle that called it, or another thread uses it; give each thread its
+    /// own handle. A close function that returns this has not freed the handle.
     TP_IN_USE = 13,
-    /// The handle was opened before the process was forked. A close function has not freed it: it is the parent's.
+    /// The handle was opened before the process was forked. A close function has not freed the handle: it belongs to
+    /// the parent process.
     TP_FORKED = 14,
-    /// A mistake of the library itself; the handle can be closed, and nothing else. From a close function: it is freed.
+    /// Internal error of the library: the handle can only be closed. If a close function returns this, the handle is
+    /// freed.
     TP_PANIC = 15,
-    /// Anything else, as the sentence says. It does not pass by itself.
+    /// Any other error, as tp_last_error describes it. It does not pass by itself.
     TP_OTHER = 16,
-    /// The session with the OMS is over, as the sentence says; close it, and open another one.
+    /// The session with the OMS has ended, for the reason in tp_last_error; close the handle, and open another session.
     TP_ENDED = 17,
 }
 
@@ -58,15 +60,16 @@ thread_local! {
     static LAST: RefCell<Option<CString>> = const { RefCell::new(None) };
 }
 
-/// What the last call of this thread that failed has to say: a sentence with the remedy, empty if none has failed. It stays
-/// valid until the next call of this thread that fails.
+/// Returns the error sentence of this thread's last failed call, with the remedy; an empty string if no call has
+/// failed. The string belongs to the library and stays valid until the next call of this thread that fails, or the end
+/// of the thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn tp_last_error() -> *const c_char {
     let told = LAST.try_with(|last| last.borrow().as_ref().map(|sentence| sentence.as_ptr()));
     told.ok().flatten().unwrap_or(c"".as_ptr())
 }
 
-/// Why a call failed.
+/// Error of a call.
 #[derive(Debug)]
 pub struct Failure {
     status: tp_status,
@@ -74,34 +77,34 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Of this class, with this sentence.
+    /// Creates an error with this status and this sentence.
     pub fn new(status: tp_status, sentence: impl Into<String>) -> Self {
         Self { status, sentence: sentence.into() }
     }
 
-    /// The call was wrong.
+    /// Creates the error of an invalid call.
     pub fn invalid(sentence: impl Into<String>) -> Self {
         Self::new(tp_status::TP_INVALID, sentence)
     }
 
-    /// A pointer is null that may not be.
+    /// Creates the error of a null pointer that must not be null.
     #[cold]
     pub fn null(what: &str) -> Self {
         Self::invalid(format!("{what} is null; hand over a pointer"))
     }
 
-    /// Keeps the sentence for [`tp_last_error`], and gives the status.
+    /// Stores the sentence for [`tp_last_error`]; returns the status.
     #[cold]
     #[inline(never)]
     pub fn tell(self) -> tp_status {
         let sentence = c_text(&self.sentence);
-        // A thread that ends has no place for it any more.
+        // A thread that is ending has no thread-local storage any more.
         let _ = LAST.try_with(|last| *last.borrow_mut() = Some(sentence));
         self.status
     }
 }
 
-/// Text as C reads it.
+/// Converts text to a C string.
 pub fn c_text(text: &str) -> CString {
     CString::new(text.replace('\0', " ")).expect("its zeros are gone")
 }
@@ -127,7 +130,7 @@ impl From<PublishError> for Failure {
 
 impl From<BatchError> for Failure {
     fn from(error: BatchError) -> Self {
-        // Whatever else went wrong, who has sent something that may be there is to ask by resend.
+        // A message in doubt takes precedence over other errors: the program must resolve it by resend.
         let status = match error.rest.contains(&Fate::Unknown) {
             true => tp_status::TP_OUTCOME_UNKNOWN,
             false => status_of(&error.error),

@@ -1,4 +1,4 @@
-//! What lies in a tick's message: the same bytes as in `tickpath-market`, of which the assertions below are the proof.
+//! The payload of tick messages: the same bytes as in `tickpath-market`, which the assertions below prove.
 
 use std::mem::offset_of;
 
@@ -8,55 +8,55 @@ use tickpath_market::{Kind, SCALE, TopOfBook, Trade};
 #[allow(clippy::unnecessary_cast, reason = "the header takes its type from it: as an int, whole prices would overflow")]
 pub const TP_SCALE: i64 = 100_000_000 as i64;
 
-/// The kind of a message whose bytes are a tp_top_of_book.
+/// Kind of a message whose bytes are a tp_top_of_book.
 pub const TP_KIND_TOP_OF_BOOK: u8 = 16;
 
-/// The kind of a message whose bytes are a tp_trade.
+/// Kind of a message whose bytes are a tp_trade.
 pub const TP_KIND_TRADE: u8 = 17;
 
-/// The best bid and offer: the 48 bytes of a message of kind TP_KIND_TOP_OF_BOOK, little-endian. Copy them out of it: they lie
-/// anywhere in memory.
+/// Best bid and offer: the 48 bytes of a message of kind TP_KIND_TOP_OF_BOOK, little-endian. Copy them out of the
+/// message, whose bytes may be unaligned.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct tp_top_of_book {
-    /// Best bid, in 10^-8; 0 if there is none.
+    /// Price of the best bid, in 10^-8; 0 if there is none.
     pub bid: i64,
-    /// Open at the best bid, in 10^-8.
+    /// Open quantity at the best bid, in 10^-8.
     pub bid_quantity: i64,
-    /// Best offer, in 10^-8; 0 if there is none.
+    /// Price of the best offer, in 10^-8; 0 if there is none.
     pub ask: i64,
-    /// Open at the best offer, in 10^-8.
+    /// Open quantity at the best offer, in 10^-8.
     pub ask_quantity: i64,
-    /// The exchange's own time, in nanoseconds since the Unix epoch, as precise as it gives it.
+    /// Time given by the exchange, in nanoseconds since the Unix epoch, in the precision of the exchange.
     pub event_ns: u64,
-    /// The instrument's number, as orders name it.
+    /// Number of the instrument, as in orders.
     pub symbol: u32,
-    /// Zero.
+    /// Reserved: 0.
     pub reserved: u32,
 }
 
-/// One trade at the exchange: the 40 bytes of a message of kind TP_KIND_TRADE, little-endian. Copy them out of it: they lie
-/// anywhere in memory.
+/// Trade at the exchange: the 40 bytes of a message of kind TP_KIND_TRADE, little-endian. Copy them out of the message,
+/// whose bytes may be unaligned.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct tp_trade {
-    /// At this price, in 10^-8.
+    /// Price, in 10^-8.
     pub price: i64,
-    /// So much, in 10^-8.
+    /// Quantity, in 10^-8.
     pub quantity: i64,
-    /// The exchange's id of the trade.
+    /// Id of the trade at the exchange.
     pub trade_id: u64,
-    /// The exchange's own time, in nanoseconds since the Unix epoch.
+    /// Time given by the exchange, in nanoseconds since the Unix epoch.
     pub event_ns: u64,
-    /// The instrument's number, as orders name it.
+    /// Number of the instrument, as in orders.
     pub symbol: u32,
-    /// The side of the taker: a tp_side.
+    /// Side of the taker: a tp_side.
     pub aggressor: u8,
-    /// Zero.
+    /// Reserved: 0.
     pub reserved: [u8; 3],
 }
 
-/// Holds the struct of the header against the message: as many bytes, and each field where it is there.
+/// Asserts that the header's struct equals the message in size and field offsets.
 macro_rules! same_bytes {
     ($here:ident is $there:ident: $($field:ident),+) => {
         const _: () = {

@@ -1,4 +1,4 @@
-//! Publishing and subscribing.
+//! Publishers and subscribers.
 
 use std::ffi::{c_char, c_void};
 use std::ptr::null;
@@ -13,16 +13,16 @@ use crate::config::{read, tp_publisher_config, tp_subscriber_config, wait_of};
 use crate::handle::{Handle, Opened, close, open};
 use crate::status::{Failure, tp_status};
 
-/// In place of a stamp: this moment.
+/// Value in place of a stamp: the present moment.
 pub const TP_NOW: u64 = u64::MAX;
 
-/// In place of a sequence number: the transport counts none.
+/// Value in place of a sequence number: the transport does not count messages.
 pub const TP_NO_SEQUENCE: u64 = u64::MAX;
 
-/// Bytes that hold any token, with the zero behind it.
+/// Size of a buffer that holds any token with its terminating zero, in bytes.
 pub const TP_TOKEN_BYTES: usize = 512;
 
-/// Publishes one topic.
+/// Publisher of one topic.
 pub struct tp_publisher(Handle<Publishing>);
 
 struct Publishing {
@@ -37,12 +37,12 @@ impl Opened for Publishing {
     }
 }
 
-/// Receives one topic.
+/// Subscriber of one topic.
 pub struct tp_subscriber(Handle<Subscribing>);
 
 struct Subscribing {
     subscriber: Box<dyn Subscriber>,
-    /// What tells the clock of this host from any other.
+    /// Identifier of this host's clock, to recognise stamps of other clocks.
     clock: u64,
 }
 
@@ -52,46 +52,47 @@ impl Opened for Subscribing {
     }
 }
 
-/// What a subscriber finds.
+/// Type of an event of a subscriber.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum tp_event_type {
     /// A message.
     TP_MESSAGE = 1,
-    /// What another program published: it has bytes, perhaps a sequence number, and nothing else.
+    /// A message of another program: it has only bytes and, on some transports, a sequence number.
     TP_FOREIGN = 2,
-    /// Messages that this subscriber will never see: it has missed, and nothing else.
+    /// Messages that this subscriber will never receive: only `missed` is set.
     TP_GAP = 3,
 }
 
-/// What a subscriber finds, for as long as its callback runs.
+/// Event of a subscriber, valid only while its callback runs.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct tp_event {
-    /// What it is: a tp_event_type. A later version may know others, which are to be passed over.
+    /// Type of the event: a tp_event_type. A later version may add types; ignore unknown types.
     pub r#type: u32,
-    /// Of a message, what kind it is: 16 to 255.
+    /// Kind of a message: 16 to 255.
     pub kind: u8,
-    /// Of a message, whether its stamp is of this host's clock: of another host's it tells no time here. Of a `file://` topic
-    /// that is not known, and true: a stamp of before this boot tells no time either.
+    /// True if the stamp of a message is of this host's clock; a stamp of another host gives no time here. For a
+    /// `file://` topic this is not known, and true: a stamp from before this boot gives no time either.
     pub is_of_clock: bool,
-    /// The topic's count of messages, from 0; TP_NO_SEQUENCE where there is none.
+    /// Sequence number in the topic, from 0; TP_NO_SEQUENCE if the transport does not count.
     pub sequence: u64,
-    /// Of a message, the publisher's stamp, in ticks of its host's clock.
+    /// Stamp that the publisher gave to a message, in ticks of the publisher's host clock.
     pub stamp: u64,
-    /// Its bytes.
+    /// Bytes of the message. They belong to the library, and may be unaligned.
     pub data: *const c_void,
-    /// How many.
+    /// Number of bytes.
     pub len: usize,
-    /// Of a gap, how many messages; 0 where nobody knows.
+    /// Number of messages lost in a gap; 0 if the number is unknown.
     pub missed: u64,
 }
 
-/// What a subscriber hands events to, with what tp_subscriber_poll was given as `user`. It returns: it throws nothing, and neither
-/// longjmp nor pthread_exit nor pthread_cancel ends it. It does not fork, and does not use the subscriber that called it.
+/// Callback that receives each event, with the `user` pointer that was passed to tp_subscriber_poll. It must return: it
+/// throws nothing, and neither longjmp nor pthread_exit nor pthread_cancel ends it. It does not fork, and does not use
+/// the subscriber that called it.
 pub type tp_on_event = Option<unsafe extern "C" fn(event: *const tp_event, user: *mut c_void)>;
 
-/// Opens a topic for publishing. The handle goes to `out`, which is null if there is none; `config` may be null.
+/// Opens a topic for publishing, and writes the handle to `out`, or null on an error. `config` may be null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_publisher_open(
     bus: *mut tp_bus,
@@ -100,22 +101,23 @@ pub unsafe extern "C" fn tp_publisher_open(
     out: *mut *mut tp_publisher,
 ) -> tp_status {
     let publish = |bus: &mut Bus| -> Result<tp_publisher, Failure> {
-        // SAFETY: it is null or text, as the header says.
+        // SAFETY: null or zero-terminated text, as the header requires.
         let topic = unsafe { text("topic", topic)? };
-        // SAFETY: it is null or as large as its size says, as the header says.
+        // SAFETY: null, or as large as its `size` field states, as the header requires.
         let config = unsafe { read("tp_publisher_config", config)? };
         let config = config.topic(bus.connection.capabilities().policies[0])?;
         let publisher = bus.connection.publisher(topic, &config)?;
         Ok(tp_publisher(Handle::new(Publishing { publisher, clock: bus.clock, batch: Batch::default() })))
     };
-    // SAFETY: it is null or was connected, and is not closed, as the header says.
+    // SAFETY: null or an open handle, as the header requires.
     let bus = unsafe { bus.as_ref() };
-    // SAFETY: it is null or a place for a handle, as the header says.
+    // SAFETY: `out` is null or a valid place for a handle, as the header requires.
     unsafe { open(bus.map(|bus| &bus.0), out, publish) }
 }
 
-/// Publishes one message of `len` bytes and a kind of 16 to 255, stamped so, or TP_NOW. On an error nothing of it is published,
-/// but for TP_OUTCOME_UNKNOWN, behind which it may be, or be so later.
+/// Publishes one message of `len` bytes, of a kind from 16 to 255; `stamp` is in ticks of the host's clock, or TP_NOW.
+/// After an error nothing of the message is published, except after TP_OUTCOME_UNKNOWN, where it may be published now
+/// or later.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_publisher_publish(
     publisher: *mut tp_publisher,
@@ -124,21 +126,22 @@ pub unsafe extern "C" fn tp_publisher_publish(
     data: *const c_void,
     len: usize,
 ) -> tp_status {
-    // SAFETY: it is null or was opened, and is not closed, as the header says.
+    // SAFETY: null or an open handle, as the header requires.
     let publisher = unsafe { publisher.as_ref() };
     Handle::using(publisher.map(|publisher| &publisher.0), |publishing| {
         check_kind(kind)?;
-        // SAFETY: so many bytes are there during the call, as the header says.
+        // SAFETY: `len` bytes are valid during the call, as the header requires.
         let message = unsafe { bytes(data, len)? };
         let stamp = stamp_of(stamp, publishing.clock);
         publishing.publisher.publish(stamp, kind, message).map_err(Failure::from)
     })
 }
 
-/// Publishes `count` messages of one kind and one stamp, as cheaply as the transport can. `done` is how many of the first ones
-/// are surely published: on success all. Behind an error messages after those may be published too: `fates`, which may be null, or
-/// has `count` bytes, says of each message what became of it, a tp_fate, whatever the call returns. Go on from those that are
-/// TP_FATE_NOT_PUBLISHED. TP_OUTCOME_UNKNOWN says that there are some that may be published, TP_FATE_UNKNOWN.
+/// Publishes `count` messages that share one kind and one stamp, as cheaply as the transport can, and writes to `done`
+/// the number of first messages that are certainly published: all of them on success. After an error, later messages
+/// may be published too: `fates`, which is null or has `count` bytes, receives the tp_fate of each message, for every
+/// returned status. Continue with the messages that are TP_FATE_NOT_PUBLISHED; TP_OUTCOME_UNKNOWN means that some are
+/// TP_FATE_UNKNOWN.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_publisher_publish_batch(
     publisher: *mut tp_publisher,
@@ -149,9 +152,9 @@ pub unsafe extern "C" fn tp_publisher_publish_batch(
     done: *mut usize,
     fates: *mut u8,
 ) -> tp_status {
-    // SAFETY: they are null, or a place for a count and so many bytes, as the header says.
+    // SAFETY: `done` and `fates` are null, or valid for a number and `count` bytes, as the header requires.
     let told = unsafe { Told::nothing(count, done, fates) };
-    // SAFETY: it is null or was opened, and is not closed, as the header says.
+    // SAFETY: null or an open handle, as the header requires.
     let publisher = unsafe { publisher.as_ref() };
     Handle::using(publisher.map(|publisher| &publisher.0), |publishing| {
         check_pointer("done", done)?;
@@ -159,30 +162,30 @@ pub unsafe extern "C" fn tp_publisher_publish_batch(
         let Publishing { publisher, clock, batch } = publishing;
         let stamp = stamp_of(stamp, *clock);
         let publish = |batch: &[&[u8]]| told.outcome(|| publisher.publish_batch(stamp, kind, batch));
-        // SAFETY: so many slices are there, with their bytes, during the call, as the header says.
+        // SAFETY: `count` slices and their bytes are valid during the call, as the header requires.
         let published = unsafe { batch.with(messages, count, publish)? };
         published.map_err(Failure::from)
     })
 }
 
-/// Finds out what has become of what the last call left unknown, and sends it again if need be, as the same messages: each
-/// subscriber gets them once. It is for that moment: the next call that publishes gives them up. TP_OK says that all of them
-/// are published now. On an error what it says is of those that were unknown, and not of the whole batch; while it is
-/// TP_OUTCOME_UNKNOWN, call it again.
+/// Resolves the messages that the last call left in doubt, and sends them again if necessary, as the same messages:
+/// each subscriber receives them once. Call it directly after that call: the next call that publishes gives them up.
+/// TP_OK means that all of them are now published. An error describes only the messages in doubt, not the whole batch;
+/// while it is TP_OUTCOME_UNKNOWN, call again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_publisher_resend(publisher: *mut tp_publisher) -> tp_status {
-    // SAFETY: it is null or was opened, and is not closed, as the header says.
+    // SAFETY: null or an open handle, as the header requires.
     let publisher = unsafe { publisher.as_ref() };
     Handle::using(publisher.map(|publisher| &publisher.0), |publishing| {
         publishing.publisher.resend().map_err(Failure::from)
     })
 }
 
-/// Says that there is nothing to publish now, again and again while the caller spins until there is: a transport may use the
-/// time to keep the next message's way warm. Nobody sees anything of it.
+/// Signals that there is nothing to publish now; a program that spins repeats it until there is. A transport may use
+/// the time for warm-up of the publish path, which no subscriber sees.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_publisher_idle(publisher: *mut tp_publisher) -> tp_status {
-    // SAFETY: it is null or was opened, and is not closed, as the header says.
+    // SAFETY: null or an open handle, as the header requires.
     let publisher = unsafe { publisher.as_ref() };
     Handle::using(publisher.map(|publisher| &publisher.0), |publishing| {
         publishing.publisher.idle();
@@ -190,14 +193,14 @@ pub unsafe extern "C" fn tp_publisher_idle(publisher: *mut tp_publisher) -> tp_s
     })
 }
 
-/// Closes a publisher and frees it; a null pointer is none.
+/// Closes a publisher and frees its handle; does nothing for a null pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_publisher_close(publisher: *mut tp_publisher) -> tp_status {
-    // SAFETY: it is null or was opened, and nobody uses it again, as the header says.
+    // SAFETY: null or an open handle that is never used again, as the header requires.
     unsafe { close(publisher, |publisher| &publisher.0) }
 }
 
-/// Subscribes to a topic, whether or not somebody publishes it yet. The handle goes to `out`, which is null if there is none;
+/// Subscribes to a topic, whether or not it has a publisher yet, and writes the handle to `out`, or null on an error.
 /// `config` may be null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_subscriber_open(
@@ -207,23 +210,24 @@ pub unsafe extern "C" fn tp_subscriber_open(
     out: *mut *mut tp_subscriber,
 ) -> tp_status {
     let subscribe = |bus: &mut Bus| -> Result<tp_subscriber, Failure> {
-        // SAFETY: it is null or text, as the header says.
+        // SAFETY: null or zero-terminated text, as the header requires.
         let topic = unsafe { text("topic", topic)? };
-        // SAFETY: it is null or as large as its size says, as the header says.
+        // SAFETY: null, or as large as its `size` field states, as the header requires.
         let config = unsafe { read("tp_subscriber_config", config)? };
-        // SAFETY: its token is null or text, as the header says.
+        // SAFETY: its token is null or zero-terminated text, as the header requires.
         let start = unsafe { config.start()? };
         let subscriber = bus.connection.subscriber(topic, start, wait_of(config.wait)?)?;
         let clock = clock_of(bus.clock.calibration());
         Ok(tp_subscriber(Handle::new(Subscribing { subscriber, clock })))
     };
-    // SAFETY: it is null or was connected, and is not closed, as the header says.
+    // SAFETY: null or an open handle, as the header requires.
     let bus = unsafe { bus.as_ref() };
-    // SAFETY: it is null or a place for a handle, as the header says.
+    // SAFETY: `out` is null or a valid place for a handle, as the header requires.
     unsafe { open(bus.map(|bus| &bus.0), out, subscribe) }
 }
 
-/// Hands up to `max` events that are there to `on_event`; `count` is how many, on every error too. It never waits.
+/// Passes up to `max` available events to `on_event`, and writes their number to `count`, on every error too. Never
+/// waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_subscriber_poll(
     subscriber: *mut tp_subscriber,
@@ -232,7 +236,7 @@ pub unsafe extern "C" fn tp_subscriber_poll(
     user: *mut c_void,
     count: *mut usize,
 ) -> tp_status {
-    // SAFETY: it is null or was opened, and is not closed, as the header says.
+    // SAFETY: null or an open handle, as the header requires.
     let subscriber = unsafe { subscriber.as_ref() };
     let mut handed = 0;
     let status = Handle::using(subscriber.map(|subscriber| &subscriber.0), |subscribing| {
@@ -242,21 +246,21 @@ pub unsafe extern "C" fn tp_subscriber_poll(
         let polled = subscriber.poll(max, &mut |event| {
             handed += 1;
             let event = tp_event::of(&event, *clock);
-            // SAFETY: it takes such an event, and returns, as the header says.
+            // SAFETY: the callback accepts the event and returns, as the header requires.
             unsafe { on_event(&event, user) };
         });
         polled.map(|_| ()).map_err(Failure::from)
     });
-    // SAFETY: it is null or a place for a count, as the header says.
+    // SAFETY: `count` is null or a valid place for a number, as the header requires.
     unsafe { put(count, handed) };
     status
 }
 
-/// Passes the time as the subscriber was opened to: until something may be there, or, where it sleeps, until `timeout_ns`
-/// nanoseconds are over. It may return early, also by a signal: poll again, and wait again.
+/// Waits as the subscriber's config states: until an event may be available or, if it sleeps, until `timeout_ns`
+/// nanoseconds have passed. It may return early, also because of a signal: poll again, and wait again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_subscriber_wait(subscriber: *mut tp_subscriber, timeout_ns: u64) -> tp_status {
-    // SAFETY: it is null or was opened, and is not closed, as the header says.
+    // SAFETY: null or an open handle, as the header requires.
     let subscriber = unsafe { subscriber.as_ref() };
     Handle::using(subscriber.map(|subscriber| &subscriber.0), |subscribing| {
         subscribing.subscriber.wait(timeout_ns);
@@ -264,17 +268,17 @@ pub unsafe extern "C" fn tp_subscriber_wait(subscriber: *mut tp_subscriber, time
     })
 }
 
-/// Where it stands, as text with a zero behind it, into `size` bytes at `token`, of which TP_TOKEN_BYTES are enough: a
-/// subscriber that starts TP_START_AFTER it goes on behind all that was handed over. Empty where there is no history, or
-/// nothing is known of the topic yet: then there is nothing to go on behind, and TP_START_NOW or TP_START_OLDEST is to be
-/// chosen.
+/// Writes the present position, as zero-terminated text, into the `size` bytes at `token`; TP_TOKEN_BYTES are always
+/// enough. A subscriber that starts with TP_START_AFTER and this token resumes after all events handed over so far. The
+/// text is empty if the transport has no history, or nothing is known of the topic yet: start with TP_START_NOW or
+/// TP_START_OLDEST then.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_subscriber_token(
     subscriber: *mut tp_subscriber,
     token: *mut c_char,
     size: usize,
 ) -> tp_status {
-    // SAFETY: it is null or was opened, and is not closed, as the header says.
+    // SAFETY: null or an open handle, as the header requires.
     let subscriber = unsafe { subscriber.as_ref() };
     Handle::using(subscriber.map(|subscriber| &subscriber.0), |subscribing| {
         check_pointer("token", token)?;
@@ -283,7 +287,7 @@ pub unsafe extern "C" fn tp_subscriber_token(
             let sentence = format!("a token does not fit in {size} bytes; give it TP_TOKEN_BYTES, {TP_TOKEN_BYTES}");
             return Err(Failure::new(tp_status::TP_TOO_LARGE, sentence));
         }
-        // SAFETY: `size` bytes are there, as the header says, and the text and its zero are no more.
+        // SAFETY: `size` bytes are valid, as the header requires, and the text with its zero fits.
         unsafe {
             token.cast::<u8>().copy_from_nonoverlapping(text.as_ptr(), text.len());
             token.add(text.len()).write(0);
@@ -292,11 +296,11 @@ pub unsafe extern "C" fn tp_subscriber_token(
     })
 }
 
-/// The process that publishes the topic: 0 if there is none, -1 where the transport cannot know, -2 if it is in another
-/// container.
+/// Writes to `process` the process id of the topic's publisher: 0 if there is no publisher, -1 if the transport cannot
+/// determine it, -2 if the publisher runs in another container.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_subscriber_publisher(subscriber: *mut tp_subscriber, process: *mut i64) -> tp_status {
-    // SAFETY: it is null or was opened, and is not closed, as the header says.
+    // SAFETY: null or an open handle, as the header requires.
     let subscriber = unsafe { subscriber.as_ref() };
     Handle::using(subscriber.map(|subscriber| &subscriber.0), |subscribing| {
         check_pointer("process", process)?;
@@ -306,16 +310,16 @@ pub unsafe extern "C" fn tp_subscriber_publisher(subscriber: *mut tp_subscriber,
             PublisherState::Absent => 0,
             PublisherState::Unknown => -1,
         };
-        // SAFETY: it is not null, and a place for a number, as the header says.
+        // SAFETY: not null, and a valid place for a number, as the header requires.
         unsafe { process.write(publisher) };
         Ok(())
     })
 }
 
-/// Closes a subscriber and frees it; a null pointer is none.
+/// Closes a subscriber and frees its handle; does nothing for a null pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_subscriber_close(subscriber: *mut tp_subscriber) -> tp_status {
-    // SAFETY: it is null or was opened, and nobody uses it again, as the header says.
+    // SAFETY: null or an open handle that is never used again, as the header requires.
     unsafe { close(subscriber, |subscriber| &subscriber.0) }
 }
 
@@ -356,7 +360,7 @@ impl tp_event {
     }
 }
 
-/// The stamp that a message gets.
+/// Returns the stamp of a message: the given one, or the present time for `TP_NOW`.
 #[inline(always)]
 pub(crate) fn stamp_of(given: u64, clock: HostClock) -> u64 {
     if given == TP_NOW { clock.ticks() } else { given }

@@ -1,7 +1,7 @@
-//! Lies about builds: one that differs from itself, and one whose tail has grown and nobody sees it.
+//! Lies about builds: a build that is called different from itself, and a longer tail that goes unnoticed.
 //!
-//! Real runs of one build are drawn into the sides of comparisons at random, again and again: whatever noise they have,
-//! the sides do not differ. Then one side's tail is stretched.
+//! Real runs of one build are drawn at random into the sides of comparisons, again and again: whatever their noise,
+//! the sides do not differ. Then the tail of one side is stretched.
 
 use tickpath_compare::{Judgement, LEAST_IN_TURN, LEVEL, Line, Measured, Pair, Verdict, judge, table, value};
 use tickpath_harness::LabError;
@@ -11,34 +11,34 @@ use tickpath_result::{Hop, ResultFile, Run, histogram};
 
 use crate::stage::{Finding, Stage};
 
-/// Runs that are drawn from.
+/// Number of runs to draw from.
 const RUNS: usize = 28;
 
-/// Messages of one: enough for a 99th percentile.
+/// Messages of a run: enough for a 99th percentile.
 const COUNT: u64 = 1_200;
 const RATE: f64 = 4_000.0;
 
-/// Comparisons of a build with itself.
+/// Number of comparisons of a build with itself.
 const COMPARISONS: u32 = 40;
 
-/// Pairs of a comparison, as `tickpath compare` makes them if nobody says how many; and at most.
+/// Pairs of a comparison: the default of `tickpath compare`, and the maximum.
 const PAIRS: usize = 7;
 const MOST_PAIRS: usize = 200;
 
-/// Lines of a table of ratios: so many as have a level of 95 % with these pairs.
+/// Figures in a table of ratios: as many as keep a level of 95 % with these pairs.
 const FIGURES: [&str; 3] = ["one_way.p50_ns", "one_way.p99_ns", "service.p50_ns"];
 
-/// How much slower the slower build is, and from which quantile on.
+/// Factor by which the slower build is slower, and the quantile from which on.
 const SLOWER: f64 = 1.03;
 const TAIL: f64 = 0.985;
 const METRIC: &str = "one_way.p99_ns";
 
-/// Of so many comparisons so many must find it.
+/// Number of comparisons, and how many of them must find the slower build.
 const LOOKS: usize = 10;
 const FINDS: usize = 9;
 
-/// Quantiles of the normal curve: that of 99 in a hundred, for then nine of ten are all but sure, and what the largest
-/// movement of a table reaches by chance; how much wider a median scatters than a mean.
+/// Quantiles of the normal curve: 99 %, which makes nine finds of ten all but sure, and the largest movement of a
+/// table by chance; and the ratio of a median's scatter to a mean's.
 const FOUND: f64 = 2.33;
 const OF_TABLE: f64 = 3.1;
 const OF_MEDIAN: f64 = 1.2533;
@@ -50,7 +50,7 @@ pub(crate) fn identical_in_turn(stage: &Stage<'_>) -> Result<Finding, LabError> 
     })
 }
 
-/// The table that the demo, `explain` and the benches print.
+/// Compares a build with itself by the table of ratios that the demo, `explain` and the benches print.
 pub(crate) fn identical_ratios(stage: &Stage<'_>) -> Result<Finding, LabError> {
     identical(stage, "as a table of ratios", "stated are at most", |old, new| {
         let (old, new) = (as_file(old), as_file(new));
@@ -64,8 +64,8 @@ pub(crate) fn identical_ratios(stage: &Stage<'_>) -> Result<Finding, LabError> {
     })
 }
 
-/// Of files apart no rate is stated: what drifts between them is not known. Runs of one hour, dealt to two files by
-/// chance, are what the swaps of labels take them for.
+/// Compares a build with itself as two files. No rate is stated for separate files, because the drift between them is
+/// unknown; runs of one hour dealt at random to two files satisfy the assumption of the label swaps.
 pub(crate) fn identical_files(stage: &Stage<'_>) -> Result<Finding, LabError> {
     let stated = "no rate is stated for files, these may be at most";
     identical(stage, "as two files of one hour", stated, |old, new| {
@@ -74,7 +74,7 @@ pub(crate) fn identical_files(stage: &Stage<'_>) -> Result<Finding, LabError> {
     })
 }
 
-/// Whether two sides are called different, and how often such sides may be.
+/// Function that compares two sides: whether they are called different, and the stated rate of such false alarms.
 type Differs = fn(Vec<ResultFile>, Vec<ResultFile>) -> Result<(bool, f64), LabError>;
 
 fn identical(stage: &Stage<'_>, how: &str, stated: &str, differs: Differs) -> Result<Finding, LabError> {
@@ -97,8 +97,8 @@ fn identical(stage: &Stage<'_>, how: &str, stated: &str, differs: Differs) -> Re
     })
 }
 
-/// At this level more alarms come in one of two hundred such rows at most: the binomial says so, for each comparison is
-/// drawn for itself.
+/// Returns the largest number of alarms to accept: at this level more occur in at most one of two hundred such rows,
+/// by the binomial distribution, because each comparison is drawn independently.
 fn most_alarms(level: f64) -> u32 {
     const SELDOM: f64 = 0.005;
     let odds = level / (1.0 - level);
@@ -112,8 +112,8 @@ fn most_alarms(level: f64) -> u32 {
     most
 }
 
-/// Found at the usual length, or the length that it takes here is told. Where that is too long to try, a build so much
-/// slower that it can be tried is reckoned alike: it must be found.
+/// Checks that a slower tail is found at the default number of pairs, or reports the number needed here. If that is
+/// too large to try, a build slow enough to be found at the largest number, by the same formula, must be found.
 pub(crate) fn slower_tail(stage: &Stage<'_>) -> Result<Finding, LabError> {
     let runs = stage.runs(measure)?;
     let mut random = Random::new(2);
@@ -139,7 +139,7 @@ pub(crate) fn slower_tail(stage: &Stage<'_>) -> Result<Finding, LabError> {
     Ok(Finding { planted, reported, is_told: found >= FINDS })
 }
 
-/// How the logarithms of the metric scatter from run to run.
+/// Returns the variance of the metric's logarithm from run to run.
 fn variance(runs: &[ResultFile]) -> f64 {
     let values = runs.iter().flat_map(|result| &result.runs).filter_map(|run| value(run, METRIC));
     let logs: Vec<f64> = values.map(f64::ln).collect();
@@ -147,14 +147,14 @@ fn variance(runs: &[ResultFile]) -> f64 {
     logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / logs.len() as f64
 }
 
-/// Pairs with which a build that is so many times slower is found. The middle of so many ratios, which scatter as those
-/// of two runs do, has to lie beyond the noise floor, and beyond what chance makes of a whole table.
+/// Returns the number of pairs that finds a build slower by this factor. The median of that many ratios, which scatter
+/// as those of two runs, has to lie beyond the noise floor and beyond the chance movements of a whole table.
 fn needed(variance: f64, slower: f64) -> usize {
     let error = ((slower / (1.0 + LEAST_IN_TURN)).ln() / FOUND).min(slower.ln() / (FOUND + OF_TABLE));
     (2.0 * variance * (OF_MEDIAN / error).powi(2)).ceil().max(PAIRS as f64) as usize
 }
 
-/// The same asked the other way round: how many times slower a build has to be to be found with so many pairs.
+/// Returns the inverse of [`needed`]: the factor by which a build must be slower to be found with so many pairs.
 fn findable(variance: f64, pairs: usize) -> f64 {
     let error = OF_MEDIAN * (2.0 * variance / pairs as f64).sqrt();
     (error * FOUND + LEAST_IN_TURN.ln_1p()).max(error * (FOUND + OF_TABLE)).exp()
@@ -177,7 +177,7 @@ fn judged(measured: &Measured) -> Result<Judgement, LabError> {
     judge(measured).map_err(|e| LabError::Failed(e.to_string()))
 }
 
-/// Valid runs of one build, a result each.
+/// Measures valid runs of one build, each a result of its own.
 fn measure(stage: &Stage<'_>) -> Result<Vec<ResultFile>, LabError> {
     let settings = Settings { rate: Some(RATE), count: COUNT, ..stage.settings("shm://") };
     let mut results = Vec::new();
@@ -198,14 +198,14 @@ fn pairs(old: Vec<ResultFile>, new: Vec<ResultFile>) -> Vec<Pair> {
     old.into_iter().zip(new).map(|(old, new)| Pair { old, new }).collect()
 }
 
-/// Runs as the repeats of one file.
+/// Returns the runs as repeats of one file.
 fn as_file(results: Vec<ResultFile>) -> ResultFile {
     let runs = results.into_iter().flat_map(|result| result.runs).zip(1..);
     let runs = runs.map(|(run, repeat)| Run { repeat, ..run }).collect();
     ResultFile { runs, ..ResultFile::new("pubsub", "", "") }
 }
 
-/// The same result of a build whose tail is longer.
+/// Returns the result of a build with a longer tail.
 fn stretched(mut result: ResultFile, slower: f64) -> ResultFile {
     for run in &mut result.runs {
         run.hops.values_mut().for_each(|hop| *hop = longer(hop, slower));
@@ -227,12 +227,12 @@ fn longer(hop: &Hop, slower: f64) -> Hop {
     Hop::from_histogram(&all, None, hop.negative, worst)
 }
 
-/// Some of them; one may come again.
+/// Draws some results, with replacement.
 fn draw_with(random: &mut Random, results: &[ResultFile], count: usize) -> Vec<ResultFile> {
     (0..count).map(|_| results[random.below(results.len())].clone()).collect()
 }
 
-/// Some of them, each once at most.
+/// Draws some results, without replacement.
 fn draw_without(random: &mut Random, results: &[ResultFile], count: usize) -> Vec<ResultFile> {
     let mut places: Vec<usize> = (0..results.len()).collect();
     for place in 0..count {

@@ -1,4 +1,4 @@
-//! T2 that is stamped before the send: held against the system calls of the thread that sends.
+//! Lies about T2: a stamp taken before the send, checked against the system calls of the sending thread.
 
 use std::fs;
 
@@ -11,14 +11,14 @@ use crate::observer::ObserverRole;
 use crate::orders::settings;
 use crate::stage::{Finding, Stage};
 
-/// Orders, and how many of them a second: each has left before the next one comes.
+/// Number of orders, and orders a second: each is sent before the next one comes.
 const COUNT: u64 = 200;
 const RATE: f64 = 100.0;
 
-/// Hand-overs of a hundred that must lie before their send to be told: the host may stop the core between the two.
+/// Least number of a hundred hand-overs that must precede their send: the host may stop the core between the two.
 const TOLD_OF_100: usize = 90;
 
-/// The hand-over to the thread of a line passes for T2.
+/// Plants the hand-over to a line's thread as T2.
 pub(crate) fn early(stage: &Stage<'_>) -> Result<Finding, LabError> {
     let (split, inline) = (observe(stage, Layout::Split)?, observe(stage, Layout::Inline)?);
     let (split, inline) = match (split, inline) {
@@ -42,7 +42,7 @@ pub(crate) fn early(stage: &Stage<'_>) -> Result<Finding, LabError> {
     })
 }
 
-/// Stamps of the OMS, and the sends that were seen from outside.
+/// Stamps of the OMS, and the sends observed from outside.
 struct Seen {
     orders: Vec<Departed>,
     sends: Vec<[u64; 2]>,
@@ -53,13 +53,13 @@ impl Seen {
         self.orders.iter().filter(|order| is(order)).count()
     }
 
-    /// Whether a whole send lies between two stamps.
+    /// Returns whether a whole send lies between two stamps.
     fn has_send(&self, from: u64, to: u64) -> bool {
         self.sends.iter().any(|[begun, ended]| from <= *begun && *ended <= to)
     }
 }
 
-/// A run by TCP in this layout; or why nobody may watch it.
+/// Runs over TCP in this layout. The inner error is the reason why the thread must not be traced.
 fn observe(stage: &Stage<'_>, layout: Layout) -> Result<Result<Seen, String>, LabError> {
     let folder = stage.lab.folder();
     let (journal, out) = (folder.join(format!("early.{layout}")), folder.join(format!("early.{layout}.sends")));
@@ -87,7 +87,7 @@ fn observe(stage: &Stage<'_>, layout: Layout) -> Result<Result<Seen, String>, La
     Ok(Ok(Seen { orders, sends }))
 }
 
-/// Begins to watch the thread that sends.
+/// Begins to trace the sending thread.
 fn begin(
     stage: &Stage<'_>,
     ends: &Ends,
@@ -100,7 +100,7 @@ fn begin(
     Ok(why.map_or(Ok(observer), Err))
 }
 
-/// The thread of this name.
+/// Returns the id of the thread with this name.
 fn thread_of(process: u32, name: &str) -> Result<u32, LabError> {
     let tasks = fs::read_dir(format!("/proc/{process}/task")).map_err(LabError::other)?;
     let is_it =

@@ -9,7 +9,7 @@ use tickpath_result::{PERCENTILES, Run};
 
 use crate::stage::{Finding, Stage};
 
-/// A percentile that too few samples are behind is no percentile.
+/// Checks that a percentile with too few samples is not reported.
 pub(crate) fn few_samples(_: &Stage<'_>) -> Result<Finding, LabError> {
     let told = |count: u64| Samples((0..count).map(|n| (0, n)).collect()).hop(&Calibration::nanoseconds(), &[]);
     let is_right = |place: usize, count: u64, is_there: bool| told(count).percentiles()[place].is_some() == is_there;
@@ -24,10 +24,10 @@ pub(crate) fn few_samples(_: &Stage<'_>) -> Result<Finding, LabError> {
     })
 }
 
-/// How far a wrong counter is ahead, or steps back.
+/// Error of a wrong counter, in nanoseconds: its lead, or its step back.
 const WRONG_NS: i64 = 2_000;
 
-/// One way between two CPUs, and round trips whose stamps are taken.
+/// One-way time between two CPUs in nanoseconds, and number of round trips with stamps.
 const WAY_NS: u64 = 100;
 const TRIPS: usize = 20;
 
@@ -39,7 +39,7 @@ pub(crate) fn counter_back(_: &Stage<'_>) -> Result<Finding, LabError> {
     clocks("steps back by 2 µs on one CPU", "stepped back", |trip| if trip < TRIPS / 2 { 0 } else { -WRONG_NS })
 }
 
-/// A run between two clocks of our own making, which no real host can be told to have.
+/// Judges a run between two simulated clocks: no real host can be given such clocks.
 fn clocks(planted: &str, word: &str, ahead_ns: fn(usize) -> i64) -> Result<Finding, LabError> {
     let crossing = |ahead_ns: &dyn Fn(usize) -> i64| {
         let trips = SimulatedClock::at(1_000_000).round_trips(&[(WAY_NS, WAY_NS); TRIPS], ahead_ns);

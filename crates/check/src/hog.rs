@@ -1,13 +1,13 @@
-//! A process that takes a CPU from whoever wants it.
+//! A process that competes for a CPU.
 
 use serde::{Deserialize, Serialize};
 use tickpath_clock::{pin_to_cpu, relax};
 use tickpath_harness::{LabError, Parent, Role};
 
-/// Spins until its parent has enough of it.
+/// A process that spins on a CPU until its parent ends it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct HogRole {
-    /// Its CPU.
+    /// Number of the CPU.
     pub cpu: usize,
 }
 

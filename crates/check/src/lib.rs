@@ -1,19 +1,19 @@
-//! The lies that the instrument must catch, each planted for real, and what it reported of them.
+//! The lies that the instrument must catch, each planted for real, and its reports of them.
 //!
 //! ```text
 //!   publisher ──topic──> tamper: drops, doubles, swaps, holds back ──topic──> subscriber
 //!        │                  │ counts what it did                                  │
-//!        │  hogs, signals, a server that is gone                                  │
+//!        │  hogs, signals, a server that is killed                                │
 //!        └──────────────────┴───── planted | reported | told ─────────────────────┘
 //! ```
-//! A lie is told if the result says what was planted: exactly where whoever planted it counts, and by name elsewhere.
-//! Some rows plant nothing: who cries wolf there tells nothing by crying elsewhere.
+//! A lie is caught if the result reports the planted fault: exactly where the planter counts, and by name elsewhere.
+//! Some rows plant nothing: an instrument with false alarms there proves nothing elsewhere.
 //!
-//! * `lies.rs`: the table. `stage.rs`: where a lie is planted.
-//! * `tamper.rs`: somebody between the two ends, on any transport. `relay.rs`: somebody on the wire before a server.
+//! * `lies.rs`: the table. `stage.rs`: the place where a lie is planted.
+//! * `tamper.rs`: a tamper between the two ends, on any transport. `relay.rs`: a relay on the wire before a server.
 //! * `messages.rs`, `workloads.rs`: lies about messages. `orders.rs`: lies to orders.
-//! * `early.rs`: stamps that are taken too early. `observer.rs`: who holds them against system calls.
-//! * `machine.rs`, `figures.rs`, `builds.rs`: about whose time it was, about numbers, and about which build is slower.
+//! * `early.rs`: stamps taken too early. `observer.rs`: the check of stamps against system calls.
+//! * `machine.rs`, `figures.rs`, `builds.rs`: lies about the owner of lost time, about numbers, about the slower build.
 
 mod builds;
 mod early;
@@ -35,5 +35,5 @@ use tickpath_harness::Playable;
 pub use lies::{LIES, Lie};
 pub use stage::{Finding, Stage};
 
-/// What the processes of this crate do.
+/// Roles of this crate's processes.
 pub const ROLES: &[Playable] = &[Playable::of::<hog::HogRole>(), Playable::of::<observer::ObserverRole>()];

@@ -5,17 +5,17 @@ use tickpath_harness::LabError;
 use crate::stage::{Finding, Stage};
 use crate::{builds, early, figures, machine, messages, orders, workloads};
 
-/// A lie, and how it is planted.
+/// A lie, and the function that plants it.
 #[derive(Debug, Clone, Copy)]
 pub struct Lie {
-    /// Its name on the command line.
+    /// Name on the command line.
     pub name: &'static str,
-    /// What carries the messages, or which of several; empty where there is one way.
+    /// Transport, or variant of it; empty if there is only one.
     pub target: &'static str,
     plant: fn(&Stage<'_>) -> Result<Finding, LabError>,
 }
 
-/// All of them, in the order of the table.
+/// All lies, in the order of the table.
 pub const LIES: &[Lie] = &[
     Lie { name: "nothing", target: "log", plant: |stage| messages::nothing(stage, ON_LOG) },
     Lie { name: "nothing", target: "redis", plant: |stage| messages::nothing(stage, ON_REDIS) },
@@ -61,17 +61,17 @@ const ON_LOG: bool = true;
 const ON_REDIS: bool = false;
 
 impl Lie {
-    /// What people call it.
+    /// Returns the lie's name for people.
     pub fn title(&self) -> String {
         if self.target.is_empty() { self.name.to_owned() } else { format!("{} ({})", self.name, self.target) }
     }
 
-    /// Whether there is nothing to tell: an alarm here is a false one.
+    /// Returns whether nothing is planted: a report is then a false alarm.
     pub fn plants_nothing(&self) -> bool {
         ["nothing", "identical"].contains(&self.name)
     }
 
-    /// Plants it, and hears what the instrument says.
+    /// Plants the lie, and returns the instrument's report.
     pub fn plant(&self, stage: &Stage<'_>) -> Result<Finding, LabError> {
         (self.plant)(stage)
     }

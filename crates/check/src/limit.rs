@@ -1,22 +1,22 @@
-//! A control group with a CPU quota, into which this process goes with all that it starts, as a container's would.
+//! A control group with a CPU quota, which this process enters with its children, as in a container.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Where groups with CPU quotas are made: version 1, then version 2.
+/// Mount points for groups with CPU quotas: version 1, then version 2.
 const V1: [&str; 2] = ["/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/cpu"];
 const V2: &str = "/sys/fs/cgroup";
 
-/// A group; this process leaves it with this value.
+/// A control group; this process leaves it when the value is dropped.
 pub(crate) struct Limit {
     group: PathBuf,
-    /// The group that this process came from.
+    /// The original group of this process.
     home: PathBuf,
 }
 
 impl Limit {
-    /// Half a processor for this process and its children. An error says what this user may not do.
+    /// Limits this process and its children to half a processor. Returns an error if this user may not.
     pub fn half_a_cpu() -> io::Result<Self> {
         let parent = V1.iter().map(Path::new).find(|mount| mount.join("cpu.cfs_quota_us").exists());
         let group = parent.unwrap_or(Path::new(V2)).join(format!("tickpath-check-{}", std::process::id()));
@@ -34,7 +34,7 @@ impl Limit {
 
 impl Drop for Limit {
     fn drop(&mut self) {
-        // A group that cannot be removed stays, and its name says whose it is.
+        // A group that cannot be removed stays; its name has the process id of its owner.
         let _ = enter(&self.home).and_then(|()| fs::remove_dir(&self.group));
     }
 }
@@ -43,7 +43,7 @@ fn enter(group: &Path) -> io::Result<()> {
     fs::write(group.join("cgroup.procs"), std::process::id().to_string())
 }
 
-/// The folder of the group of this process.
+/// Returns the folder of this process's group.
 fn home(v1: Option<&Path>) -> Option<PathBuf> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let paths = groups.lines().filter_map(|line| line.split_once(':')?.1.split_once(':'));

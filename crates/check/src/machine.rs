@@ -1,4 +1,4 @@
-//! Lies about whose time it was: the host's, a process of this machine, or the server's.
+//! Lies about the owner of lost time: the host, a process of this machine, or the server.
 
 use std::fmt;
 
@@ -13,14 +13,14 @@ use crate::limit::Limit;
 use crate::messages::said;
 use crate::stage::{Finding, Stage, judgeable, ms};
 
-/// Processes that want the same CPU as one end of the run.
+/// Number of processes that compete for the CPU of one end of the run.
 pub(crate) const HOGS: usize = 3;
 
-/// Messages a second that leave no queue behind a standstill, and enough of them for a 99th percentile.
+/// Messages a second that leave no queue behind a stall, and enough messages for a 99th percentile.
 const SLOWLY: f64 = 500.0;
 const SLOW_COUNT: u64 = 1_500;
 
-/// How long something stands still, and how long it moves between.
+/// Length of a stall, and time between two stalls, in nanoseconds.
 pub(crate) const STILL_NS: u64 = 5_000_000;
 pub(crate) const MOVING_NS: u64 = 95_000_000;
 
@@ -34,7 +34,8 @@ pub(crate) fn starved_publisher(stage: &Stage<'_>) -> Result<Finding, LabError> 
     Ok(refused(&run, format!("{HOGS} hogs on the publisher's CPU"), &WORDS))
 }
 
-/// A container's CPU quota stops the run, and no other process does. Who may not make a control group plants nothing.
+/// Throttles the run by a container's CPU quota, without any competing process. A user who cannot make a control group
+/// plants nothing.
 pub(crate) fn quota(stage: &Stage<'_>) -> Result<Finding, LabError> {
     let limit = match Limit::half_a_cpu() {
         Ok(limit) => limit,
@@ -51,13 +52,13 @@ pub(crate) fn quota(stage: &Stage<'_>) -> Result<Finding, LabError> {
     Ok(finding)
 }
 
-/// A run with such a lie is not valid, and says why in one of these words.
+/// Judges a run that must be invalid, with a note that contains one of these words.
 pub(crate) fn refused(run: &Run, planted: String, words: &[&str]) -> Finding {
     let told = run.notes.iter().find(|note| words.iter().any(|word| note.contains(word)));
     Finding { planted, reported: said(run, told.map_or("no note", |note| note)), is_told: !run.valid && told.is_some() }
 }
 
-/// Who starves is late by its own machine: not by the host, which gave it to somebody else of the same machine.
+/// Starves the subscriber: its lateness is caused by its own machine, not by the host, as another process had the CPU.
 pub(crate) fn starved_subscriber(stage: &Stage<'_>) -> Result<Finding, LabError> {
     let hogs = hogs(stage, stage.cpus[1])?;
     let settings = busy(stage, "shm://");
@@ -72,7 +73,7 @@ pub(crate) fn starved_subscriber(stage: &Stage<'_>) -> Result<Finding, LabError>
     })
 }
 
-/// Everybody stands still, as if the host did: that is the host's.
+/// Stops all processes, as if the host had stalled: the time must count as the host's.
 pub(crate) fn all_stopped(stage: &Stage<'_>) -> Result<Finding, LabError> {
     let (run, times) = stopped(stage, |ends, server| vec![ends.0, ends.1, server])?;
     let tail = Tail::of(&run, ONE_WAY);
@@ -83,7 +84,7 @@ pub(crate) fn all_stopped(stage: &Stage<'_>) -> Result<Finding, LabError> {
     })
 }
 
-/// The server alone stands still: that is nobody's but the server's.
+/// Stops only the server: the time must count as the server's.
 pub(crate) fn server_stopped(stage: &Stage<'_>) -> Result<Finding, LabError> {
     let (run, times) = stopped(stage, |_, server| vec![server])?;
     let tail = Tail::of(&run, ONE_WAY);
@@ -94,8 +95,8 @@ pub(crate) fn server_stopped(stage: &Stage<'_>) -> Result<Finding, LabError> {
     })
 }
 
-/// A run in which they stop. Where the host was so much worse than before the run that nothing can be told apart, it is
-/// tried again.
+/// Runs while these processes stop repeatedly. The run is repeated if the host became so much worse during it that
+/// nothing can be told apart.
 fn stopped(stage: &Stage<'_>, who: fn((u32, u32), u32) -> Vec<u32>) -> Result<(Run, u64), LabError> {
     judgeable(|| stopped_once(stage, who), |(run, _)| is_told_apart(run))
 }
@@ -116,11 +117,11 @@ fn is_told_apart(run: &Run) -> bool {
     Tail::of(run, ONE_WAY).is_told_apart()
 }
 
-/// The 99th percentile of a hop, and what of it is left without the host.
+/// The 99th percentile of a hop, and its remainder without the host's share.
 pub(crate) struct Tail {
     hop: &'static str,
     raw: Option<u64>,
-    /// None where nothing was told apart, and then nothing was told.
+    /// None if the host's share was not separated; the inner value is none without a percentile.
     rest: Option<Option<u64>>,
 }
 
@@ -139,14 +140,14 @@ impl Tail {
         self.raw.is_some_and(|raw| raw >= STILL_NS / 2)
     }
 
-    /// A tail that is not the host's stays in both figures.
+    /// Returns whether the tail is not the host's: it then stays in both figures.
     pub fn is_ours(&self) -> bool {
         let stays = |rest: u64| self.raw.is_some_and(|raw| rest * 10 >= raw * 9);
         self.has_standstill() && self.rest.flatten().is_some_and(stays)
     }
 
-    /// One that is the host's does not. But what was sent shortly before the end of a standstill waited for its answer
-    /// as well, and stays.
+    /// Returns whether the tail is the host's: it then goes. A message sent shortly before the end of a stall also
+    /// waited for its answer, and stays.
     fn is_hosts(&self) -> bool {
         let goes = |rest: u64| self.raw.is_some_and(|raw| rest * 4 <= raw * 3);
         self.has_standstill() && self.rest.flatten().is_some_and(goes)
@@ -167,7 +168,7 @@ pub(crate) fn hogs(stage: &Stage<'_>, cpu: usize) -> Result<Vec<Child>, LabError
     (0..HOGS).map(|_| stage.lab.spawn(&HogRole { cpu })).collect()
 }
 
-/// The subscriber spins, so that it sees what is taken from it.
+/// Returns settings with a spinning subscriber, which sees the time that is taken from it.
 fn busy(stage: &Stage<'_>, target: &str) -> Settings {
     Settings { wait: Wait::Busy, pace: Some(Wait::Block), ..stage.settings(target) }
 }

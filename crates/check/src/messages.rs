@@ -1,4 +1,4 @@
-//! Lies about messages: lost, doubled, swapped, late, and whoever carries them stands still, breaks or goes.
+//! Lies about messages: lost, duplicated, swapped or late, and a carrier that stalls, breaks off or is gone.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
@@ -13,11 +13,11 @@ use crate::relay::{Relay, Spoils};
 use crate::stage::{COUNT, Finding, RATE, Stage, judgeable, ms};
 use crate::tamper::{Fault, Tamper};
 
-/// How late a message that is late is, and how long what stalls stands still in each second.
+/// Delay of a late message, and length of a stall in each second, in nanoseconds.
 const LATE_NS: u64 = 2_000_000;
 const STALL_NS: u64 = 100_000_000;
 
-/// No lie: nothing is to be told.
+/// Plants nothing: the result must be valid and report nothing.
 pub(crate) fn nothing(stage: &Stage<'_>, on_log: bool) -> Result<Finding, LabError> {
     let server = (!on_log).then(|| stage.server()).transpose()?;
     let target = server.as_ref().map_or("shm://".to_owned(), |server| server.url());
@@ -25,7 +25,7 @@ pub(crate) fn nothing(stage: &Stage<'_>, on_log: bool) -> Result<Finding, LabErr
     told_nothing(|| run(stage.lab, &settings))
 }
 
-/// A run that nobody lied to is valid. One that is not, and says that the machine was disturbed, is made again.
+/// Checks that an undisturbed run is valid. An invalid run whose notes report a disturbed machine is repeated.
 pub(crate) fn told_nothing(measure: impl FnMut() -> Result<Run, LabError>) -> Result<Finding, LabError> {
     let run = judgeable(measure, |run| run.valid || !is_disturbed(run))?;
     let counts = &run.counts;
@@ -46,12 +46,13 @@ pub(crate) fn swapped(stage: &Stage<'_>, on_log: bool) -> Result<Finding, LabErr
     counted(stage, on_log, Fault::Swap, ["swapped", "came behind"], |run| run.counts.reordered)
 }
 
-/// The wire between a Redis server and its subscriber doubles messages, which the subscriber hands over once.
+/// Duplicates messages on the wire between a Redis server and its subscriber, which must hand each over once.
 pub(crate) fn doubled_on_the_wire(stage: &Stage<'_>) -> Result<Finding, LabError> {
     on_the_wire(stage, Spoils::Doubles, ["doubled", "came twice"], |run| run.counts.duplicated)
 }
 
-/// It swaps them: the subscriber tells a loss, and hands over what comes late no more. None is lost on the wire.
+/// Swaps messages on the wire: the subscriber must report a loss and not hand over the late ones. None is lost on the
+/// wire.
 pub(crate) fn swapped_on_the_wire(stage: &Stage<'_>) -> Result<Finding, LabError> {
     let mut finding = on_the_wire(stage, Spoils::Swaps, ["swapped", "came behind"], |run| {
         if run.counts.lost == 0 { run.counts.reordered } else { 0 }
@@ -72,7 +73,7 @@ fn on_the_wire(
     Ok(exactly(&run, relay.spoiled(), of(&run), what, words))
 }
 
-/// What is spoiled, and how the run's note has it.
+/// Spoils messages; `what` names the fault, and `words` is the text of the run's note.
 fn counted(
     stage: &Stage<'_>,
     on_log: bool,
@@ -84,7 +85,7 @@ fn counted(
     Ok(exactly(&run, faults, of(&run), what, words))
 }
 
-/// What is spoiled by number is reported by the same number, by a note with it too, and a run with it is not valid.
+/// Judges a counted fault: the run must report the same number, in a note too, and must not be valid.
 pub(crate) fn exactly(run: &Run, faults: u64, counted: u64, what: &str, words: &str) -> Finding {
     Finding {
         planted: format!("{faults} of {} {what}", run.counts.sent),
@@ -97,10 +98,10 @@ fn is_noted(run: &Run, count: u64, words: &str) -> bool {
     run.notes.iter().any(|note| note.starts_with(&format!("{count} ")) && note.contains(words))
 }
 
-/// Whether the run says itself that the machine was not its own.
+/// Returns whether the run itself reports that other work disturbed the machine.
 fn is_disturbed(run: &Run) -> bool {
     const SIGNS: [&str; 3] = ["the host has moved its CPUs", "host gaps came", "of a CPU"];
-    /// What a hypervisor gives to others, in percent.
+    /// Largest share of time that a hypervisor may give to other machines, in percent.
     const MOST_STEAL: f64 = 1.0;
     let is_stolen = run.floor.and_then(|floor| floor.steal_percent).is_some_and(|percent| percent > MOST_STEAL);
     is_stolen || run.notes.iter().any(|note| SIGNS.iter().any(|sign| note.contains(sign)))
@@ -122,7 +123,7 @@ pub(crate) fn stalled(stage: &Stage<'_>, on_log: bool) -> Result<Finding, LabErr
     Ok(stalls_told(&run, stalls))
 }
 
-/// The publisher waits for replies: it sends nothing while the server stands still.
+/// Stalls the server. The publisher waits for replies, so it sends nothing meanwhile.
 pub(crate) fn server_stalled(stage: &Stage<'_>) -> Result<Finding, LabError> {
     let server = stage.server()?;
     let stopping = Stopping::of(&[server.pid()], STALL_NS, 1_000_000_000 - STALL_NS)?;
@@ -130,7 +131,8 @@ pub(crate) fn server_stalled(stage: &Stage<'_>) -> Result<Finding, LabError> {
     Ok(stalls_told(&run, stopping.end()))
 }
 
-/// A tenth of all messages meets a stall, evenly from its beginning to its end: the 99th percentile is nine tenths of it.
+/// Judges a stalled run: a tenth of all messages meets a stall, spread evenly over its length, so the 99th percentile
+/// is nine tenths of the stall.
 fn stalls_told(run: &Run, stalls: u64) -> Finding {
     let one_way = run.hops.get("one_way");
     let raw = one_way.and_then(|hop| hop.p99_ns);
@@ -145,7 +147,7 @@ fn stalls_told(run: &Run, stalls: u64) -> Finding {
     }
 }
 
-/// The server closes the subscriber's connection in the middle of the run.
+/// Makes the server close the subscriber's connection in the middle of the run.
 pub(crate) fn cut(stage: &Stage<'_>) -> Result<Finding, LabError> {
     let server = stage.server()?;
     let port = server.port;
@@ -167,7 +169,7 @@ pub(crate) fn cut(stage: &Stage<'_>) -> Result<Finding, LabError> {
     })
 }
 
-/// The server is gone half-way, and does not come back.
+/// Kills the server half-way, for good.
 pub(crate) fn gone(stage: &Stage<'_>) -> Result<Finding, LabError> {
     let server = stage.server()?;
     let victim = server.pid();
@@ -175,13 +177,13 @@ pub(crate) fn gone(stage: &Stage<'_>) -> Result<Finding, LabError> {
     Ok(broken(run, "the server killed half-way", &["publishing failed", server.url().as_str()]))
 }
 
-/// A process of the run is killed half-way.
+/// Kills a process of the run half-way.
 pub(crate) fn killed(stage: &Stage<'_>) -> Result<Finding, LabError> {
     let (run, ()) = half_way(stage, "shm://", |ends| kill(ends.1))?;
     Ok(broken(run, "the subscriber killed half-way", &["subscriber process failed", "signal: 9"]))
 }
 
-/// A run that breaks off says by what, in these words; one that does not says what it lost.
+/// Judges a broken run: if it broke off, its error must contain these words; otherwise it must report its losses.
 pub(crate) fn broken(run: Result<Run, LabError>, planted: &str, words: &[&str]) -> Finding {
     let (reported, is_told) = match run {
         Ok(run) => {
@@ -197,7 +199,7 @@ pub(crate) fn broken(run: Result<Run, LabError>, planted: &str, words: &[&str]) 
     Finding { planted: planted.to_owned(), reported, is_told }
 }
 
-/// A run with somebody in the middle, and how many faults he made.
+/// Runs with a tamper between the ends; returns the run and the number of faults planted.
 fn tampered(stage: &Stage<'_>, on_log: bool, fault: Fault) -> Result<(Run, u64), LabError> {
     let server = (!on_log).then(|| stage.server()).transpose()?;
     let target = server.as_ref().map_or("shm://".to_owned(), |server| server.url());
@@ -210,7 +212,8 @@ fn tampered(stage: &Stage<'_>, on_log: bool, fault: Fault) -> Result<(Run, u64),
     Ok((run, faults))
 }
 
-/// A run, and what `act` says, who is called in its middle with the publisher's and the subscriber's process id.
+/// Runs, and calls `act` half-way with the process ids of publisher and subscriber; returns the run and the result of
+/// `act`.
 fn half_way<T: Send + 'static>(
     stage: &Stage<'_>,
     target: &str,
@@ -230,7 +233,7 @@ fn half_way<T: Send + 'static>(
     acted.map(|acted| (run, acted))
 }
 
-/// What a run says of itself: a count, and whether it is valid.
+/// Returns a run's report as text: a count, and whether the run is valid.
 pub(crate) fn said(run: &Run, count: &str) -> String {
     format!("{count}, {}", if run.valid { "valid" } else { "not valid" })
 }
@@ -239,7 +242,7 @@ pub(crate) fn said(run: &Run, count: &str) -> String {
 mod tests {
     use super::*;
 
-    /// A run that counts 40 lost of 4,000 messages.
+    /// Returns a run that counts 40 of 4,000 messages as lost.
     fn lossy(valid: bool, notes: &[&str]) -> Run {
         let mut run = Run { valid, notes: notes.iter().map(|note| (*note).to_owned()).collect(), ..Run::default() };
         (run.counts.sent, run.counts.lost) = (4_000, 40);

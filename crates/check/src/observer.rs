@@ -1,12 +1,12 @@
-//! When the kernel ended the sends of a thread, seen from another process.
+//! Observation from another process of when the kernel ended the sends of a thread.
 //!
 //! ```text
-//!   the OMS's thread   T1 ····· send ┃ stands still ┃ ····· T2
+//!   the OMS's thread   T1 ····· send ┃ stopped      ┃ ····· T2
 //!   the observer                     └ reads the clock
 //! ```
 //!
-//! The kernel stops the thread at the end of each system call until the observer has read the clock: a stamp of the thread
-//! that is taken once its send has returned is later than the observer's, whatever the host does.
+//! The kernel stops the thread at the end of each system call until the observer has read the clock: a stamp that the
+//! thread takes after its send has returned is later than the observer's, whatever the host does.
 
 use std::path::PathBuf;
 
@@ -14,12 +14,13 @@ use serde::{Deserialize, Serialize};
 use tickpath_harness::samples::save;
 use tickpath_harness::{LabError, Parent, Role};
 
-/// Watches a thread until that has ended. Its first result is why it may not, its last one that all is written down.
+/// An observer of a thread until the thread has ended. Its first result is an error if tracing is not allowed, its
+/// last one confirms that all is written.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ObserverRole {
-    /// The thread.
+    /// Id of the observed thread.
     pub thread: u32,
-    /// Where the begin and the end of each of its sends go.
+    /// File for the start and end of each of the thread's sends.
     pub out: PathBuf,
 }
 
@@ -47,14 +48,14 @@ mod calls {
     use tickpath_clock::{Clock, HostClock};
     use tickpath_harness::LabError;
 
-    /// The calls by which a socket is written.
+    /// System calls that write to a socket.
     const SENDS: [i64; 4] = [libc::SYS_sendto, libc::SYS_sendmsg, libc::SYS_write, libc::SYS_writev];
 
-    /// A thread whose calls stop it.
+    /// A thread that is stopped at each of its system calls.
     pub struct Watched(Pid);
 
     impl Watched {
-        /// Begins with this thread. An error says what the kernel does not allow.
+        /// Begins to trace this thread. Returns an error with the operation that the kernel does not allow.
         pub fn of(thread: u32) -> Result<Self, String> {
             let thread = Pid::from_raw(thread as i32);
             let begin = ptrace::seize(thread, ptrace::Options::PTRACE_O_TRACESYSGOOD)
@@ -64,7 +65,7 @@ mod calls {
             begin.map(|()| Self(thread)).map_err(|e| format!("the kernel lets nobody watch system calls here: {e}"))
         }
 
-        /// The begin and the end of each send, in ticks, until the thread has ended.
+        /// Returns the start and end of each send, in ticks, until the thread has ended.
         pub fn sends(self) -> Result<Vec<[u64; 2]>, LabError> {
             let Self(thread) = self;
             let clock = HostClock::get()?;
@@ -74,7 +75,7 @@ mod calls {
                     WaitStatus::PtraceSyscall(_) => {
                         let now = clock.ticks();
                         let registers = match ptrace::getregs(thread) {
-                            // It was killed meanwhile.
+                            // The thread was killed meanwhile.
                             Err(nix::Error::ESRCH) => return Ok(sends),
                             registers => registers.map_err(LabError::other)?,
                         };
@@ -91,7 +92,7 @@ mod calls {
                     _ => None,
                 };
                 match ptrace::syscall(thread, signal) {
-                    // It has ended meanwhile.
+                    // The thread has ended meanwhile.
                     Err(nix::Error::ESRCH) => return Ok(sends),
                     went_on => went_on.map_err(LabError::other)?,
                 }
@@ -104,16 +105,16 @@ mod calls {
 mod calls {
     use tickpath_harness::LabError;
 
-    /// A thread whose calls stop it.
+    /// A stand-in on other processors.
     pub struct Watched;
 
     impl Watched {
-        /// Refuses.
+        /// Always returns an error.
         pub fn of(_thread: u32) -> Result<Self, String> {
             Err("system calls are watched on x86-64 alone".to_owned())
         }
 
-        /// None.
+        /// Returns no sends.
         pub fn sends(self) -> Result<Vec<[u64; 2]>, LabError> {
             Ok(Vec::new())
         }

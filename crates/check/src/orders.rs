@@ -1,4 +1,4 @@
-//! Lies to orders: a venue that leaves some without an answer, and who stands still or starves on their way.
+//! Lies to orders: a venue that leaves some orders unanswered, and a process on their way that is stopped or starved.
 
 use std::path::Path;
 
@@ -16,26 +16,26 @@ use crate::machine::{HOGS, MOVING_NS, STILL_NS, Tail, hogs, refused};
 use crate::messages::{exactly, told_nothing};
 use crate::stage::{Finding, Stage, judgeable, ms};
 
-/// Orders a second that leave no queue behind a standstill; enough of them for a 99th percentile, and fewer where none is
-/// asked for.
+/// Orders a second that leave no queue behind a stall; enough orders for a 99th percentile, and fewer for rows that
+/// need none.
 const RATE: f64 = 500.0;
 const COUNT: u64 = 1_500;
 const FEW: u64 = 500;
 
-/// The venue answers so many, and stops. Between two looks whether it has.
+/// Number of orders that the venue answers before it stops, and the time between two checks for that.
 const ANSWERED: u64 = 50;
 const LOOK_NS: u64 = 1_000_000;
 
-/// What the OMS takes, and what the venue does with it.
+/// Hop within the OMS, and hop that includes the venue.
 const OF_OMS: &str = "t0_t2";
 const WITH_VENUE: &str = "order_round_trip";
 
-/// No lie: nothing is to be told.
+/// Plants nothing: the result must be valid and report nothing.
 pub(crate) fn nothing(stage: &Stage<'_>) -> Result<Finding, LabError> {
     told_nothing(|| measure(stage, FEW, |_| Ok(())))
 }
 
-/// The venue stops in the middle of the run, and goes on when its OMS has ended.
+/// Stops the venue in the middle of the run, until its OMS has ended.
 pub(crate) fn unanswered(stage: &Stage<'_>) -> Result<Finding, LabError> {
     let mut stopping = None;
     let run = measure(stage, FEW, |ends| {
@@ -48,17 +48,18 @@ pub(crate) fn unanswered(stage: &Stage<'_>) -> Result<Finding, LabError> {
     Ok(exactly(&run, FEW.saturating_sub(answered), run.counts.left, "without an answer", "had no answer"))
 }
 
-/// Gives how many orders the venue has answered, as the OMS counts in shared memory what it says.
+/// Stops the venue once it has answered some orders, as counted by the OMS's meters in shared memory. Returns the
+/// number of answers.
 fn stop_in_the_middle(lanes: &str, oms: u32, venue: u32) -> Result<u64, LabError> {
     let mut meters = Meters::of(lanes)?;
     let mut answered = 0;
     while Path::new(&format!("/proc/{oms}")).exists() {
-        // An OMS that has just ended counts no more.
+        // An OMS that has just ended has no meters.
         let reports = meters.read().map(|reading| reading.reports).unwrap_or_default();
         let of_venue = reports.iter().find(|(code, _)| *code == ExecType::New.code());
         answered = of_venue.map_or(answered, |(_, count)| *count);
         if answered >= ANSWERED {
-            // Whoever stands still already goes on doing so.
+            // Stopping a stopped process changes nothing.
             stop(venue)?;
         }
         sleep_ns(LOOK_NS);
@@ -67,7 +68,7 @@ fn stop_in_the_middle(lanes: &str, oms: u32, venue: u32) -> Result<u64, LabError
     Ok(answered)
 }
 
-/// The OMS alone stands still: that is its own, and not the host's.
+/// Stops only the OMS: the time must count as the OMS's, not the host's.
 pub(crate) fn oms_stopped(stage: &Stage<'_>) -> Result<Finding, LabError> {
     let (run, times) = stopped(stage, |ends| ends.oms)?;
     let tail = Tail::of(&run, OF_OMS);
@@ -78,7 +79,7 @@ pub(crate) fn oms_stopped(stage: &Stage<'_>) -> Result<Finding, LabError> {
     })
 }
 
-/// The venue alone stands still: that is in the way to its answer and not the host's, and in no hop of the OMS.
+/// Stops only the venue: the time must count in the round trip and not as the host's, and in no hop of the OMS.
 pub(crate) fn venue_stopped(stage: &Stage<'_>) -> Result<Finding, LabError> {
     let (run, times) = stopped(stage, |ends| ends.venue)?;
     let [oms, venue] = [OF_OMS, WITH_VENUE].map(|hop| Tail::of(&run, hop));
@@ -96,8 +97,8 @@ pub(crate) fn starved_oms(stage: &Stage<'_>) -> Result<Finding, LabError> {
     Ok(refused(&run, format!("{HOGS} hogs on the OMS's CPU"), &["OMS did not have its CPU"]))
 }
 
-/// A run in which one of its processes stops, again and again. Where the host was so much worse than before the run
-/// that nothing can be told apart, it is tried again.
+/// Runs while one of the processes stops repeatedly. The run is repeated if the host became so much worse during it
+/// that nothing can be told apart.
 fn stopped(stage: &Stage<'_>, who: fn(&Ends) -> u32) -> Result<(Run, u64), LabError> {
     judgeable(|| stopped_once(stage, who), |(run, _)| Tail::of(run, OF_OMS).is_told_apart())
 }
@@ -111,13 +112,13 @@ fn stopped_once(stage: &Stage<'_>, who: fn(&Ends) -> u32) -> Result<(Run, u64), 
     Ok((run, stopping.map_or(0, Stopping::end)))
 }
 
-/// So many orders one by one; `begin` is called before the first.
+/// Measures so many orders one by one; `begin` is called before the first.
 fn measure(stage: &Stage<'_>, count: u64, begin: impl FnOnce(&Ends) -> Result<(), LabError>) -> Result<Run, LabError> {
     let run = run_with(stage.lab, &settings(stage, count), begin)?.pop();
     run.ok_or_else(|| LabError::Failed("the orders made no run".to_owned()))
 }
 
-/// So many orders one by one.
+/// Returns the settings for so many orders one by one.
 pub(crate) fn settings(stage: &Stage<'_>, count: u64) -> Settings {
     Settings {
         target: Target::Lanes,

@@ -1,11 +1,11 @@
-//! Somebody on the wire before a Redis server: passes on what is said, but of the messages spoils one in a hundred, and counts
-//! them.
+//! A relay on the wire before a Redis server: it forwards all traffic, but spoils one of a hundred messages, and
+//! counts the spoiled ones.
 //!
 //! ```text
 //!   client ── PUBLISH, LPUSH, … ──> relay ── the same; DBSIZE instead of what is dropped ──> server
 //!     └──<── answers, and messages to subscribers, some twice or behind the next one ──<───────┘
 //! ```
-//! So every workload that reaches its server by a URL can be lied to, and none has to know.
+//! Every workload that reaches its server by a URL can thus be lied to, without support of its own.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -17,10 +17,10 @@ use tickpath_harness::LabError;
 
 use crate::tamper::EVERY;
 
-/// Asked instead of what is dropped: it changes nothing, and its answer is a number too.
+/// Command sent in place of a dropped one: it changes nothing, and its answer is a number too.
 const INSTEAD: &[u8] = b"*1\r\n$6\r\nDBSIZE\r\n";
 
-/// What brings a server a message.
+/// Commands that send a message to a server.
 const MESSAGES: [&[u8]; 2] = [b"$7\r\nPUBLISH\r\n", b"$5\r\nLPUSH\r\n"];
 
 /// First bytes of a message to a subscriber.
@@ -29,15 +29,15 @@ const TOLD: &[u8] = b"*3\r\n$7\r\nmessage\r\n";
 /// The fault that a relay injects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Spoils {
-    /// Those that clients publish and push: they never arrive.
+    /// Messages that clients publish and push: they never arrive.
     Drops,
-    /// Those to subscribers: they arrive twice.
+    /// Messages to subscribers: they arrive twice.
     Doubles,
-    /// Those to subscribers: they arrive behind the next one.
+    /// Messages to subscribers: they arrive behind the next message.
     Swaps,
 }
 
-/// A relay before a server of this host; ends with this value, its connections with those who made them.
+/// A relay before a server of this host. The relay ends with this value, its connections with their clients.
 pub(crate) struct Relay {
     port: u16,
     counts: Arc<Counts>,
@@ -51,7 +51,7 @@ struct Counts {
 }
 
 impl Relay {
-    /// Before the server that listens on this port.
+    /// Starts a relay before the server that listens on this port.
     pub fn start(server: u16, spoils: Spoils) -> Result<Self, LabError> {
         let failed = |e: io::Error| LabError::Failed(format!("the relay cannot listen on loopback: {e}"));
         let listener = TcpListener::bind("127.0.0.1:0").map_err(failed)?;
@@ -64,19 +64,19 @@ impl Relay {
                     return;
                 }
                 let counts = shared.clone();
-                // Whoever waits at the other end sees the connection close.
+                // After an error the other end sees the connection close.
                 thread::spawn(move || carry(&client, server, spoils, &counts));
             }
         });
         Ok(Self { port, counts })
     }
 
-    /// Its URL.
+    /// Returns the relay's URL.
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    /// How many messages it spoiled.
+    /// Returns the number of spoiled messages.
     pub fn spoiled(&self) -> u64 {
         self.counts.spoiled.load(Ordering::Relaxed)
     }
@@ -85,13 +85,13 @@ impl Relay {
 impl Drop for Relay {
     fn drop(&mut self) {
         self.counts.is_over.store(true, Ordering::Relaxed);
-        // Wakes who accepts.
+        // Wakes the accepting thread.
         let _ = TcpStream::connect(("127.0.0.1", self.port));
     }
 }
 
 impl Counts {
-    /// Counts a message; whether it is one to spoil.
+    /// Counts a message; returns whether to spoil it.
     fn is_spoiled(&self) -> bool {
         let seen = 1 + self.seen.fetch_add(1, Ordering::Relaxed);
         let is_spoiled = seen % EVERY == EVERY / 2;
@@ -100,7 +100,7 @@ impl Counts {
     }
 }
 
-/// One connection, until either end closes it.
+/// Carries a connection until either end closes it.
 fn carry(client: &TcpStream, server: u16, spoils: Spoils, counts: &Counts) -> io::Result<()> {
     let server = TcpStream::connect(("127.0.0.1", server))?;
     client.set_nodelay(true)?;
@@ -128,7 +128,7 @@ fn ask(client: &TcpStream, mut server: &TcpStream, spoils: Spoils, counts: &Coun
     }
 }
 
-/// Passes on the answers of the server. A message that waits for the next one goes when there is none, too.
+/// Forwards the server's answers. A message held for a swap is also sent if no other message follows.
 fn answer(server: &TcpStream, mut client: &TcpStream, spoils: Spoils, counts: &Counts) -> io::Result<()> {
     let mut server = BufReader::new(server);
     let mut kept = Vec::new();
@@ -153,7 +153,7 @@ fn is_message(command: &[u8]) -> bool {
     name.is_some_and(|name| MESSAGES.iter().any(|message| name.starts_with(message)))
 }
 
-/// The bytes of one command or answer, with all that is in it; none at the end.
+/// Reads the bytes of one command or answer, with all nested values; empty at the end.
 fn value(from: &mut impl BufRead) -> io::Result<Vec<u8>> {
     let (mut bytes, mut left) = (Vec::new(), 1);
     while left > 0 {

@@ -1,4 +1,4 @@
-//! Where a lie is planted, and what came of it.
+//! The stage for a lie, and the findings of one.
 
 use std::cell::OnceCell;
 
@@ -7,33 +7,33 @@ use tickpath_lab_bus::pubsub::Settings;
 use tickpath_result::ResultFile;
 use tickpath_scratch::redis::{Server, ServerSettings};
 
-/// What was planted, and what came of it.
+/// A planted lie, and the instrument's report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What was planted.
+    /// Description of the planted fault.
     pub planted: String,
-    /// What the instrument said.
+    /// Report of the instrument.
     pub reported: String,
-    /// Whether that is what was planted.
+    /// Set if the report matches the planted fault.
     pub is_told: bool,
 }
 
-/// Where a lie is planted.
+/// The lab and the CPUs on which lies are planted.
 pub struct Stage<'a> {
     /// The lab.
     pub lab: &'a Lab<'a>,
-    /// The publisher's and the subscriber's CPU.
+    /// CPUs of publisher and subscriber.
     pub cpus: [usize; 2],
     /// Runs of this build, measured once for all lies about builds.
     runs: OnceCell<Vec<ResultFile>>,
 }
 
-/// Messages a second, and messages.
+/// Messages a second, and their total.
 pub(crate) const RATE: f64 = 2_000.0;
 pub(crate) const COUNT: u64 = 4_000;
 
 impl<'a> Stage<'a> {
-    /// An empty one.
+    /// Makes a stage without runs.
     pub fn new(lab: &'a Lab<'a>, cpus: [usize; 2]) -> Self {
         Self { lab, cpus, runs: OnceCell::new() }
     }
@@ -49,7 +49,7 @@ impl<'a> Stage<'a> {
         Ok(self.runs.get_or_init(|| runs))
     }
 
-    /// A server of the lie's own, for some lies end it.
+    /// Starts a server for a single lie, because some lies kill it.
     pub(crate) fn server(&self) -> Result<Server, LabError> {
         let settings = ServerSettings { cpu: Some(self.cpus[0]), ..ServerSettings::default() };
         let server = Server::start(self.lab.folder(), &settings, &self.lab.clock)?;
@@ -62,7 +62,7 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// The first of some tries that can be judged, or the last one.
+/// Returns the first of some tries that can be judged, or the last try.
 pub(crate) fn judgeable<T>(
     mut act: impl FnMut() -> Result<T, LabError>,
     can_be_judged: impl Fn(&T) -> bool,

@@ -1,5 +1,5 @@
-//! Somebody between a publisher and its subscriber: takes each message from one topic and publishes it on another, all but
-//! what it was told to spoil, and counts what it did.
+//! A tamper between a publisher and its subscriber: it copies each message from one topic to another, spoils some as
+//! configured, and counts the spoiled ones.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,35 +9,35 @@ use tickpath_bus::{Event, Gap, Message, PublishError, Publisher, Start, Subscrib
 use tickpath_clock::{Clock, HostClock, Wait, relax, sleep_ns};
 use tickpath_harness::LabError;
 
-/// What it does to messages.
+/// Fault that a tamper plants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// One in a hundred never arrives.
+    /// One message in a hundred never arrives.
     Drop,
-    /// One in a hundred arrives twice.
+    /// One message in a hundred arrives twice.
     Double,
-    /// One in a hundred arrives behind the next one.
+    /// One message in a hundred arrives behind the next one.
     Swap,
-    /// Each arrives so many nanoseconds after it was sent, in order.
+    /// Each message arrives so many nanoseconds after it was sent, in order.
     Late(u64),
-    /// Nothing goes on for so many nanoseconds of each second.
+    /// Nothing is forwarded for so many nanoseconds of each second.
     Stall(u64),
 }
 
-/// Of so many messages one is spoiled.
+/// One message of so many is spoiled.
 pub(crate) const EVERY: u64 = 100;
 
-/// How long it sleeps for messages before it looks whether it is to end.
+/// Longest wait for messages before the tamper checks for its end, in nanoseconds.
 const PATIENCE_NS: u64 = 10_000_000;
 
-/// A thread between two topics; ends with this value.
+/// A thread between two topics; it ends with this value.
 pub struct Tamper {
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<Result<u64, LabError>>>,
 }
 
 impl Tamper {
-    /// Subscribes to `from` and begins: what is published there from now on comes to `to`, but for the fault.
+    /// Subscribes to `from` and begins: messages published there from now on are copied to `to`, except for the fault.
     pub fn start(url: &str, from: &str, to: &str, fault: Fault) -> Result<Self, LabError> {
         let connection = connect(url)?;
         let policy = connection.capabilities().policies[0];
@@ -50,7 +50,7 @@ impl Tamper {
         Ok(Self { is_over, thread: Some(thread) })
     }
 
-    /// How many faults it made.
+    /// Ends the tamper, and returns the number of planted faults.
     pub fn end(mut self) -> Result<u64, LabError> {
         self.is_over.store(true, Ordering::Relaxed);
         let ended = self.thread.take().map(JoinHandle::join);
@@ -65,7 +65,7 @@ impl Drop for Tamper {
     }
 }
 
-/// A message that waits for the one behind it.
+/// A message held until the next one.
 struct Kept {
     stamp: u64,
     kind: u8,
@@ -79,7 +79,7 @@ struct Between {
     kept: Option<Kept>,
     seen: u64,
     faults: u64,
-    /// When it last stood still.
+    /// Time of the last stall.
     stalled: u64,
 }
 
@@ -91,7 +91,7 @@ impl Between {
             let mut done = Ok(());
             let found = heard.poll(1, &mut |event| match event {
                 Event::Message(message) => done = self.message(&message),
-                // It was too slow itself: that is a fault of its making.
+                // The tamper itself was too slow: the loss counts as its fault.
                 Event::Gap(Gap::Missed(missed)) => self.faults += missed,
                 Event::Gap(Gap::Reconnected) | Event::Foreign(_) => {}
             });
@@ -131,7 +131,7 @@ impl Between {
                 return Ok(());
             }
             Fault::Late(ns) => {
-                // Its stamp is when it was to be sent; when it really was stands first in it.
+                // The stamp is the intended send time; the payload begins with the actual one.
                 let sent = message.payload.first_chunk().map_or(message.stamp, |sent| u64::from_le_bytes(*sent));
                 let left = ns as i64 - self.clock.ns_between(sent, self.clock.ticks());
                 sleep_ns(left.max(0) as u64);

@@ -1,4 +1,4 @@
-//! Lies to the workloads that are no plain stream: on the way to their server messages are dropped.
+//! Lies to the other workloads: messages are dropped on the way to their server.
 
 use tickpath_clock::{Priority, Wait};
 use tickpath_harness::LabError;
@@ -11,11 +11,11 @@ use crate::messages::{broken, exactly};
 use crate::relay::{Relay, Spoils};
 use crate::stage::{Finding, Stage};
 
-/// Ticks or records a second, and all of them.
+/// Ticks or records a second, and their total.
 const RATE: f64 = 1_000.0;
 const COUNT: u64 = 1_500;
 
-/// How long round trips are made, in seconds.
+/// Length of the round-trip run, in seconds.
 const SECONDS: f64 = 2.0;
 
 pub(crate) fn dropped_ticks(stage: &Stage<'_>) -> Result<Finding, LabError> {
@@ -43,7 +43,7 @@ pub(crate) fn dropped_ticks(stage: &Stage<'_>) -> Result<Finding, LabError> {
     })
 }
 
-/// Two pullers share the queue, so that none waits long for what never comes.
+/// Drops pushed messages. Two pullers share the queue, so that neither waits long for a message that never arrives.
 pub(crate) fn dropped_pushes(stage: &Stage<'_>) -> Result<Finding, LabError> {
     dropped(stage, |url| {
         let settings = queue::Settings {
@@ -68,7 +68,7 @@ pub(crate) fn dropped_pushes(stage: &Stage<'_>) -> Result<Finding, LabError> {
     })
 }
 
-/// Who waits for the answer to one message sends no other: the run breaks off, and says at which.
+/// Drops a message whose sender waits for the answer before the next one: the run must break off and name the message.
 pub(crate) fn dropped_answer(stage: &Stage<'_>) -> Result<Finding, LabError> {
     let server = stage.server()?;
     let relay = Relay::start(server.port, Spoils::Drops)?;

@@ -1,4 +1,4 @@
-//! Words that the command lines share: where results go, which processors, rates and sizes.
+//! Options that several commands share: outputs, processors, rates and sizes.
 
 use std::convert::Infallible;
 use std::fs::OpenOptions;
@@ -12,7 +12,7 @@ use tickpath_harness::targets::reach;
 use tickpath_harness::{Lab, LabError};
 use tickpath_result::ResultFile;
 
-/// A mistake in how the command was called: exit code 2.
+/// A mistake in the command's arguments: exit code 2.
 #[derive(Debug)]
 pub struct Usage(pub String);
 
@@ -24,7 +24,7 @@ impl std::fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
-/// A request that nobody has answered, or whose answer is lost: exit code 5.
+/// A request without an answer, or whose answer is lost: exit code 5.
 #[derive(Debug)]
 pub struct Unanswered(pub String);
 
@@ -54,22 +54,22 @@ pub struct Output {
 }
 
 impl Output {
-    /// Refuses files that cannot be written, before anything is measured.
+    /// Rejects files that cannot be written, before anything is measured.
     pub fn check(&self) -> Result<(), Usage> {
         self.json.iter().chain(&self.html).try_for_each(|file| can_be_written(file))
     }
 }
 
-/// Refuses a file that cannot be written, and leaves everything as it is.
+/// Rejects a file that cannot be written. Leaves an existing file unchanged, and creates none.
 pub fn can_be_written(file: &Path) -> Result<(), Usage> {
     let is_new = !file.exists();
-    // A pipe or a terminal would wait for its other end.
+    // Opening a pipe or a terminal would wait for its other end.
     if std::fs::metadata(file).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
         return Ok(());
     }
     match OpenOptions::new().append(true).create(true).open(file) {
         Ok(_) if is_new => {
-            // It was made for the question.
+            // The file was created by this check only.
             let _ = std::fs::remove_file(file);
             Ok(())
         }
@@ -99,7 +99,7 @@ pub struct Warm {
 }
 
 impl Warm {
-    /// Runs so, and has the runs say it where it is not the usual way.
+    /// Runs with this setting, and notes it in the runs if it is not the default.
     pub fn hold<'a>(
         &self,
         lab: &mut Lab<'a>,
@@ -115,7 +115,7 @@ impl Warm {
     }
 }
 
-/// Messages a second, or as fast as it goes.
+/// A number of messages a second, or as fast as possible.
 #[derive(Debug, Clone, Copy)]
 pub enum Rate {
     Max,
@@ -123,7 +123,7 @@ pub enum Rate {
 }
 
 impl Rate {
-    /// None as fast as it goes.
+    /// Returns the rate; none if it is as fast as possible.
     pub fn per_second(self) -> Option<f64> {
         match self {
             Self::Max => None,
@@ -132,18 +132,19 @@ impl Rate {
     }
 }
 
-/// The URL of a bus. It may stand in the environment or in a file, and so may its password. What is wrong with it says who
-/// connects: here the whole text would be in the error, and that may hold a password.
+/// Resolves the URL of a bus, which may stand in the environment or in a file, as may its password. Errors are
+/// reported at connect: a parse error here would print the whole text, which may hold a password.
 pub fn bus_url(text: &str) -> Result<String, Infallible> {
     Ok(tickpath_bus::resolve(text).unwrap_or_else(|_| text.to_owned()))
 }
 
-/// Refuses a URL that names no transport, before anything is measured.
+/// Rejects a URL that names no transport, before anything is measured.
 pub fn are_targets(urls: &[String]) -> anyhow::Result<()> {
     urls.iter().try_for_each(|url| is_target(url))
 }
 
-/// Refuses a target that is not there, or that no transport takes. Ctrl-C does not wait for one that does not answer.
+/// Rejects a target that is not reachable, or that no transport supports. Ctrl-C ends the wait for a target that does
+/// not answer.
 pub fn is_target(url: &str) -> anyhow::Result<()> {
     match reach(url) {
         Err(LabError::Connect(error)) if error.is_usage() => Err(Usage(error.to_string()).into()),
@@ -151,7 +152,7 @@ pub fn is_target(url: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Refuses a recording that is not there, before anything is measured.
+/// Rejects a recording that does not exist, before anything is measured.
 pub fn is_file(ticks: &Option<PathBuf>) -> Result<(), Usage> {
     match ticks.as_ref().filter(|file| !file.is_file()) {
         Some(file) => {
@@ -161,7 +162,7 @@ pub fn is_file(ticks: &Option<PathBuf>) -> Result<(), Usage> {
     }
 }
 
-/// A number with its multiple: `64k` is 64 times so much.
+/// Parses a number with its suffix: `k` multiplies by `of_k`, `M` by its square.
 fn multiplied(text: &str, of_k: f64) -> Option<f64> {
     let (number, times) = match text.strip_suffix(['k', 'K']) {
         Some(number) => (number, of_k),
@@ -174,7 +175,7 @@ pub fn rate(text: &str) -> Result<Rate, String> {
     if text == "max" { Ok(Rate::Max) } else { positive(text).map(Rate::PerSecond) }
 }
 
-/// How intended times may lie, the usual way first.
+/// Names of the arrival processes, the default first.
 pub const ARRIVALS: [&str; 2] = ["steady", "poisson"];
 
 pub fn arrivals(name: &str, seed: u64) -> Arrivals {

@@ -1,4 +1,4 @@
-//! `tickpath blotter`: orders, fills and profit of a day. The crate `blotter` has all but the files and the terminal.
+//! `tickpath blotter`: orders, fills and profit of a day. All but the files and the terminal is in the crate `blotter`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -30,7 +30,7 @@ pub fn run(args: &BlotterArgs) -> anyhow::Result<Outcome> {
     }
 }
 
-/// Names of users by their sessions; none if the file cannot be read.
+/// Returns the names of users by session; empty if the file cannot be read.
 fn users(file: &Path) -> BTreeMap<u16, String> {
     let users = Users::read(file).map(|users| users.list).unwrap_or_else(|error| {
         note(&format!("tickpath: {error}; the blotter names no users"));

@@ -1,4 +1,4 @@
-//! `tickpath check`: the instrument is lied to, and must say so.
+//! `tickpath check`: plants known disturbances in measurements, and checks that the results report them.
 
 use anyhow::Context;
 use clap::Args;
@@ -12,10 +12,10 @@ use crate::print::Printer;
 use crate::progress::Bar;
 use crate::turn::Turn;
 
-/// About how long one takes, in seconds.
+/// Approximate length of one lie, in seconds.
 const SECONDS: f64 = 4.0;
 
-/// Columns of a lie's name, and of a line.
+/// Width of the column of names, and of a line.
 const NAME: usize = 26;
 const WIDTH: usize = 80;
 
@@ -79,7 +79,7 @@ pub fn run(args: &Check) -> anyhow::Result<Outcome> {
     printer.end(Ok(if missed == 0 { Outcome::Good } else { Outcome::Lost }))
 }
 
-/// What was not told may be tried again, what was told wrongly may not.
+/// Returns how often a lie may be planted: a lie that plants nothing is never retried.
 fn tries(lie: &Lie, most: u32) -> u32 {
     if lie.plants_nothing() { 1 } else { most }
 }
@@ -99,7 +99,7 @@ fn line(lie: &Lie, finding: &Finding) -> String {
     row(&lie.title(), &format!("{planted} → {reported}{through}"))
 }
 
-/// A name and a text beside it, which goes on below itself.
+/// Returns a name with a text beside it, which wraps below its own column.
 fn row(name: &str, text: &str) -> String {
     let mut out = format!("{name:<NAME$}");
     let mut column = NAME;

@@ -1,4 +1,4 @@
-//! The command line. Help comes from here, and from the module of each command.
+//! The command line. The help texts come from here, and from the module of each command.
 
 use std::path::PathBuf;
 
@@ -37,7 +37,7 @@ pub enum Command {
     Orders(crate::orders::Orders),
     /// Orders, fills and profit of a day, from an order journal: tables, CSV, JSON; safe while its OMS trades
     Blotter(tickpath_blotter::command::BlotterArgs),
-    /// What an OMS tells others, a line each, by the session of a user who hears a drop copy
+    /// Reports of other sessions, a line each, by the session of a user with a drop copy
     DropCopy(crate::drop_copy::DropCopy),
     /// An OMS as a server: check its configuration, make a first one, change its users
     Oms(crate::oms::Oms),
@@ -47,7 +47,7 @@ pub enum Command {
     Exchange(crate::exchange::Exchange),
     /// Look into logs and journals
     Log(Log),
-    /// What of this host and its brokers costs latency or safety, and the remedy of each
+    /// Settings of this host and its brokers that cost latency or safety, and the remedy of each
     Doctor(crate::doctor::Doctor),
     /// A process of a bench
     #[command(hide = true)]

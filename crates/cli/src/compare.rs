@@ -1,4 +1,4 @@
-//! `tickpath compare`: two builds side by side. Result files are read; programs are called in turn.
+//! `tickpath compare`: two builds side by side, from result files, or from programs that run in turn.
 
 use std::cell::Cell;
 use std::fs::{self, File};
@@ -25,20 +25,20 @@ use crate::outcome::Outcome;
 use crate::print::{note, say};
 use crate::progress::about;
 
-/// Pairs of calls, if nobody says how many: six are the fewest that tell a change from noise, and one may be invalid.
+/// Default number of pairs of calls: six are the fewest that tell a change from noise, and one may be invalid.
 const PAIRS: u32 = 7;
 
-/// The longest that one call may take.
+/// Time limit of one call, in seconds.
 const CALL_SECONDS: u64 = 30 * 60;
 
-/// How often, and how long apart, a call is looked at that has closed its standard error and not ended.
+/// Number of checks for the exit of a call that has closed its standard error, and the time between two checks.
 const LOOKS: u32 = 500;
 const LOOK_NS: u64 = 20_000_000;
 
-/// The most that is kept of what a call says on standard error.
+/// Max bytes kept of a call's standard error.
 const SAID_BYTES: u64 = 64 << 10;
 
-/// Where the rates go if no file is named.
+/// Default file for the false-positive rates.
 const FALSE_POSITIVES: &str = "tickpath-false-positives.json";
 
 const NOISE: &str = "\
@@ -64,7 +64,7 @@ pub struct Compare {
     /// A result file; or a program, and behind -- the bench to call it with
     #[arg(value_name = "OLD")]
     pub old: PathBuf,
-    /// What it is compared with, of the same kind
+    /// Counterpart of OLD, of the same kind
     #[arg(value_name = "NEW")]
     pub new: PathBuf,
     /// A limit such as 'tick_to_order.p99 > +10%' or 'throughput_per_s < -5%'; may be repeated
@@ -92,7 +92,7 @@ pub struct Compare {
 }
 
 pub fn run(args: &Compare) -> anyhow::Result<Outcome> {
-    // Both are refused before anything is measured.
+    // Both files are checked before anything is measured.
     Output { json: args.json.clone(), html: args.markdown.clone(), all: false, quiet: args.quiet }.check()?;
     if args.bench.is_empty() {
         return files(args);
@@ -116,7 +116,7 @@ fn files(args: &Compare) -> anyhow::Result<Outcome> {
     finish(args, &Measured::Apart(Box::new(pair)), &head)
 }
 
-/// What was measured is shown and written in part too, if a call failed.
+/// Runs the pairs of calls and compares them. If a call fails, the pairs before it are still shown and written.
 fn programs(args: &Compare, calls: &Calls<'_>) -> anyhow::Result<Outcome> {
     let head = new_result("");
     let mut pairs = Vec::new();
@@ -155,7 +155,7 @@ fn false_positives(args: &Compare, calls: &Calls<'_>, comparisons: u32) -> anyho
     Ok(Outcome::Good)
 }
 
-/// Judges what was measured and keeps it; then prints, and holds the limits against it.
+/// Judges the measurements and writes them, then prints the judgement and checks the limits.
 fn finish(args: &Compare, measured: &Measured, head: &ResultFile) -> anyhow::Result<Outcome> {
     let judged = judge(measured);
     let changes = match &judged {
@@ -185,7 +185,7 @@ fn tell(args: &Compare, judgement: &Judgement) -> anyhow::Result<Outcome> {
     }
     say(&text(judgement, told))?;
     let rulings = match rulings {
-        // Whose metric went with its losses did not name the wrong one.
+        // A metric may be missing because its program lost messages: the limit then names no wrong metric.
         Err(_) if !judgement.losses.is_empty() => return Ok(Outcome::Lost),
         rulings => rulings.map_err(|error| usage(&error))?,
     };
@@ -199,11 +199,11 @@ fn tell(args: &Compare, judgement: &Judgement) -> anyhow::Result<Outcome> {
 
 /// Two programs that run the same bench in turn.
 struct Calls<'a> {
-    /// Old, then new.
+    /// The old program, then the new one.
     programs: [PathBuf; 2],
     bench: &'a [String],
     count: u32,
-    /// Calls of all comparisons.
+    /// Number of calls of all comparisons.
     all: u64,
     lab: &'a Lab<'a>,
 }
@@ -224,8 +224,8 @@ impl<'a> Calls<'a> {
         Ok(Self { programs, bench, count, all, lab })
     }
 
-    /// Pairs in the order A B, B A, A B, …: what drifts, and what the first call finds that the second does not, meets
-    /// both sides alike. A limit on what nobody measures is refused after the first pair.
+    /// Runs pairs in the order A B, B A, A B, …: drift and the costs of the first call then affect both sides alike. A
+    /// limit on a metric that the bench lacks is rejected after the first pair.
     fn pairs(&self, label: &str, limits: &[Limit], into: &mut Vec<Pair>) -> anyhow::Result<()> {
         let mut seconds = 0.0;
         for place in 0..self.count {
@@ -235,7 +235,7 @@ impl<'a> Calls<'a> {
                 let begun = self.lab.clock.ticks();
                 let result = self.call(side);
                 seconds = self.lab.clock.ns_between(begun, self.lab.clock.ticks()) as f64 / 1e9;
-                // How long a bench takes, its first call shows.
+                // The first call shows the length of a bench.
                 self.lab.progress.plan(self.all as usize, seconds * self.all as f64);
                 result
             };
@@ -252,14 +252,14 @@ impl<'a> Calls<'a> {
         Ok(())
     }
 
-    /// Runs the bench with one program. A run that measured something invalid is in the result, which says so.
+    /// Runs the bench with one program. Invalid runs are marked as such in the result.
     fn call(&self, side: Side) -> anyhow::Result<ResultFile> {
         let program = match side {
             Side::Old => &self.programs[0],
             Side::New => &self.programs[1],
         };
         let file = self.lab.folder().join("call.json");
-        // What an earlier call left must not be taken for this one's.
+        // A file left by an earlier call must not be taken for this call's result.
         let _ = fs::remove_file(&file);
         let mut command = Command::new(program);
         command.args(self.bench).arg("--json").arg(&file);
@@ -268,7 +268,7 @@ impl<'a> Calls<'a> {
         }
         let what = format!("{} {}", program.display(), self.bench.join(" "));
         let (said, status) = run_bounded(&mut command).with_context(|| what.clone())?;
-        // What lost messages failed, and says how many.
+        // A run that lost messages exits with 1 and its result has the number lost.
         let lossy = |file: &ResultFile| file.runs.iter().any(|run| run.counts.lost > 0);
         match status.code() {
             Some(1) if ResultFile::load(&file).is_ok_and(|file| lossy(&file)) => Ok(ResultFile::load(&file)?),
@@ -279,7 +279,8 @@ impl<'a> Calls<'a> {
     }
 }
 
-/// Says on standard error which call runs. Nothing is drawn meanwhile: that would take time from what is measured.
+/// Prints the number of the running call on standard error. Nothing is drawn meanwhile: drawing would take time from
+/// the measurement.
 struct Steps {
     quiet: bool,
     is_planned: Cell<bool>,
@@ -300,7 +301,7 @@ impl Progress for Steps {
     }
 }
 
-/// Whether the first pair can be compared, and has what the limits ask for; a pair with invalid runs does not tell.
+/// Checks that the first pair can be compared and has the metrics of the limits; a pair with invalid runs is not checked.
 fn first_look(pair: &Pair, limits: &[Limit]) -> anyhow::Result<()> {
     if pair.old.runs.iter().chain(&pair.new.runs).any(|run| !run.valid) {
         return Ok(());
@@ -318,9 +319,9 @@ fn rulings(judgement: &Judgement, limits: &[Limit]) -> Result<Vec<Ruling>, NotMe
     Ok(rulings)
 }
 
-/// Runs a command to its end, or ends it: what it said on standard error, and how it ended.
+/// Runs a command to its end, or kills it at the time limit. Returns its standard error and its exit status.
 ///
-/// Nothing of this process runs meanwhile. The end of the child's standard error is the sign of its end.
+/// This process stays idle meanwhile: the end of the child's standard error shows the child's end.
 fn run_bounded(command: &mut Command) -> anyhow::Result<(String, ExitStatus)> {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().context("it does not start")?;
@@ -337,12 +338,12 @@ fn run_bounded(command: &mut Command) -> anyhow::Result<(String, ExitStatus)> {
     }
 }
 
-/// Everything that a child says, once it has said all.
+/// Returns a channel that receives the whole standard error of a child once the child has closed it.
 fn listen(mut stderr: ChildStderr) -> Receiver<String> {
     let (said, heard) = channel();
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
-        // What cannot be read any more is not missed: the exit code decides.
+        // A read error is ignored: the exit code decides.
         let _ = (&mut stderr).take(SAID_BYTES).read_to_end(&mut bytes);
         let _ = io::copy(&mut stderr, &mut io::sink());
         let _ = said.send(String::from_utf8_lossy(&bytes).trim().to_owned());
@@ -350,7 +351,7 @@ fn listen(mut stderr: ChildStderr) -> Receiver<String> {
     heard
 }
 
-/// How a child ended that has said all; none if it goes on all the same.
+/// Returns the exit status of a child that has closed its standard error; none if the child still runs.
 fn ended(child: &mut Child) -> io::Result<Option<ExitStatus>> {
     for _ in 0..LOOKS {
         if let Some(status) = child.try_wait()? {
@@ -361,7 +362,7 @@ fn ended(child: &mut Child) -> io::Result<Option<ExitStatus>> {
     Ok(None)
 }
 
-/// A program by its whole path, for a bare name would be searched for elsewhere.
+/// Returns the absolute path of a program: a bare name would be searched for in PATH.
 fn program(file: &Path) -> Result<PathBuf, Usage> {
     if !is_program(file) {
         let why = "behind -- comes a bench, so OLD and NEW have to be programs; name executable files";
@@ -370,7 +371,7 @@ fn program(file: &Path) -> Result<PathBuf, Usage> {
     file.canonicalize().map_err(|reason| Usage(format!("{}: {reason}", file.display())))
 }
 
-/// Whether it is an executable file, and no JSON that somebody made executable.
+/// Returns whether the file is executable and no JSON file with the executable bit set.
 fn is_program(file: &Path) -> bool {
     let executable = |found: fs::Metadata| found.is_file() && found.permissions().mode() & 0o111 != 0;
     let mut beginning = Vec::new();
@@ -383,9 +384,9 @@ fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
     fs::read(file).with_context(|| format!("cannot read {}", file.display()))
 }
 
-/// Writes beside the file first, so that an interrupted call leaves the last one whole.
+/// Writes to a new file and renames it, so that an interrupted call leaves the previous file whole.
 fn replace(file: &Path, content: &str) -> io::Result<()> {
-    // A new name would replace a pipe or a terminal.
+    // A rename would replace a pipe or a terminal.
     if fs::metadata(file).is_ok_and(|found| !found.is_file()) {
         return fs::write(file, content);
     }
@@ -396,7 +397,7 @@ fn replace(file: &Path, content: &str) -> io::Result<()> {
     fs::rename(&part, &place)
 }
 
-/// Results that cannot be compared, and limits on what nobody measured, are bad usage.
+/// Turns an error about results that cannot be compared, or about limits on missing metrics, into bad usage.
 fn usage(error: &dyn std::error::Error) -> anyhow::Error {
     Usage(error.to_string()).into()
 }

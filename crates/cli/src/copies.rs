@@ -1,18 +1,18 @@
-//! Drop copies as topics: what an OMS tells its sessions, published on a bus.
+//! Drop copies as topics: the reports of an OMS to its sessions, published on a bus.
 //!
 //! ```text
 //!   history ──> filter ──> topic at URL     each a thread, which reads the history from its files
 //!                  └────── JOURNAL/copies/TOPIC-SUM: the journal, the place up to which all was published a while ago,
 //!                          the CRC-32C of the report before it, and the place behind the last message
 //! ```
-//! A message is a report, as its kind says, and behind it a [`CopyTrailer`]: its place among all that was said, and the place
-//! behind the message before it. After the end of the OMS a thread goes on some way before the last place: a message comes at
-//! least once, and who keeps the last place that it has seen drops doubles and sees holes.
+//! Each message is a report, as its kind states, followed by a [`CopyTrailer`]: the report's place in the history, and
+//! the place behind the previous message. After a restart of the OMS a thread resumes some way before the last place:
+//! delivery is at least once, and a subscriber that keeps the last place seen can drop duplicates and detect gaps.
 //!
-//! After a loss of power other reports may have the places of those that were lost. So the first message of each process is
-//! a [`Kind::CopyAgain`]: a trailer alone, from whose place on nothing of before counts. If the history has another report
-//! before the place that was noted, its end was lost or it is another one: the log says so, and all of the day comes again,
-//! behind the same message. A broker that takes nothing is tried again for ever.
+//! After a loss of power, other reports may have the places of the lost ones. So the first message of each process is
+//! a [`Kind::CopyAgain`]: a trailer alone, from whose place on earlier messages no longer count. If the history has
+//! another report before the noted place, its end was lost or the history is a new one: the problem is logged, and the
+//! whole day is published again behind such a message. A broker that refuses messages is retried for ever.
 
 use std::fs;
 use std::io;
@@ -31,32 +31,32 @@ use tickpath_server::settings::{CopyTopic, Settings, Users};
 use tickpath_session::{CopyTrailer, Kind};
 use zerocopy::IntoBytes;
 
-/// Frames of the history that one turn looks at.
+/// Max history frames read per turn.
 const TURN: usize = 1024;
 const PAUSE_NS: u64 = 1_000_000;
 const SECOND_NS: i64 = 1_000_000_000;
-/// Pauses between two attempts to reach a broker.
+/// Number of pauses between two attempts to reach a broker.
 const PATIENCE: u32 = 1_000;
 
-/// The threads, which end with this.
+/// The publishing threads, which end when this value is dropped.
 pub struct Topics {
     is_open: Arc<AtomicBool>,
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
 
-/// Up to where all was published.
+/// Progress of a topic: the place in the history up to which all is published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stand {
     journal: u64,
     place: u64,
     /// The CRC-32C of the report before that place; zero if there is none.
     last_sum: u32,
-    /// The place behind the last message: what lies between the two is not in this drop copy.
+    /// The place behind the last published message: the reports from there to `place` are not part of this drop copy.
     from: u64,
 }
 
-/// One topic.
+/// A topic with the files that its thread reads and writes.
 struct Topic {
     settings: CopyTopic,
     journal: PathBuf,
@@ -66,16 +66,16 @@ struct Topic {
     is_open: Arc<AtomicBool>,
     stop: Arc<AtomicBool>,
     lines: Lines,
-    /// What is noted, whether or not there is room for the note.
+    /// The last progress noted, even if its file could not be written.
     noted: Option<Stand>,
-    /// It was said that what comes came before, and has left this process.
+    /// Set once the [`Kind::CopyAgain`] message of this process is known to have left the process.
     has_begun: bool,
-    /// What was told last.
+    /// The last problem reported.
     told: String,
 }
 
 impl Topics {
-    /// Starts a thread for each topic that the settings name. It waits until the OMS is open.
+    /// Starts a thread for each topic in the settings. The threads wait until the OMS is open.
     pub fn start(settings: &Settings, lines: &Lines, clock: &HostClock) -> anyhow::Result<Self> {
         let mut topics = Self { is_open: Arc::default(), stop: Arc::default(), threads: Vec::new() };
         for one in &settings.drop_copies {
@@ -99,7 +99,7 @@ impl Topics {
         Ok(topics)
     }
 
-    /// The OMS is open: what lay there before may have been set aside, or cut.
+    /// Lets the threads begin, once the OMS is open: before that, the history may still be set aside or cut.
     pub fn begin(&self) {
         self.is_open.store(true, Ordering::Release);
     }
@@ -115,9 +115,9 @@ impl Drop for Topics {
 }
 
 impl Topic {
-    /// Publishes until it is told to stop; what fails is tried again.
+    /// Publishes until the thread is stopped; failures are retried.
     fn run(&mut self) {
-        // Pairs with the release of who opens it.
+        // Pairs with the release in `begin`.
         while !self.is_open.load(Ordering::Acquire) {
             if self.is_over() {
                 return;
@@ -136,7 +136,7 @@ impl Topic {
         }
     }
 
-    /// Says what fails, when it is news.
+    /// Reports a problem, unless it is the same as the last one.
     fn tell(&mut self, why: &str) {
         if why != self.told {
             let CopyTopic { url, topic, .. } = &self.settings;
@@ -146,7 +146,7 @@ impl Topic {
         }
     }
 
-    /// Publishes what is new, from the place that was noted on, until it is told to stop.
+    /// Publishes new reports from the noted place on, until the thread is stopped.
     fn publish(&mut self) -> anyhow::Result<()> {
         let Some((mut copy, mut stand)) = self.open()? else { return Ok(()) };
         let connection = tickpath_bus::connect(&self.settings.url)?;
@@ -160,7 +160,7 @@ impl Topic {
             let trailer = CopyTrailer { journal, place, from, ..CopyTrailer::default() };
             publisher.publish(self.clock.ticks(), Kind::CopyAgain.code(), trailer.as_bytes())?;
         }
-        // What is noted is a while old: by then whatever was handed over has left this process.
+        // Progress is noted one interval late: by then every message up to it has left this process.
         let (mut noted_at, mut ripe) = (self.clock.ticks(), stand);
         while !self.is_over() {
             let (mut failed, before) = (None, copy.next());
@@ -197,7 +197,7 @@ impl Topic {
         Ok(())
     }
 
-    /// The history, once there is one, from where this topic stands; none if it is over.
+    /// Waits for the history, and opens it where this topic stands; none if the thread is stopped first.
     fn open(&mut self) -> anyhow::Result<Option<(Copy, Stand)>> {
         let place = Place::folder(&self.journal);
         while !self.is_over() {
@@ -224,7 +224,7 @@ impl Topic {
             if let Some(noted) = noted {
                 self.tell_again(noted, day);
             }
-            // From now on it is this: the day may end before the broker is there.
+            // Noted at once: the day may end before the broker is reachable.
             self.has_begun = false;
             self.note(day);
             return Ok(Some((copy, day)));
@@ -232,7 +232,7 @@ impl Topic {
         Ok(None)
     }
 
-    /// Says that the history is not the one that was published.
+    /// Reports that the history is not the one that was published.
     fn tell_again(&mut self, noted: Stand, day: Stand) {
         let (before, from) = (noted.place, day.place);
         self.tell(&format!(
@@ -241,7 +241,8 @@ impl Topic {
         ));
     }
 
-    /// What cannot be read, or is no note, as a loss of power may leave it, is as good as none: more comes twice then.
+    /// Returns the noted progress. An unreadable note, as a loss of power may leave it, counts as none: more
+    /// duplicates follow.
     fn noted(&self) -> Option<Stand> {
         if self.noted.is_some() {
             return self.noted;
@@ -253,7 +254,7 @@ impl Topic {
         Some(Stand { journal, place, last_sum: u32::try_from(sum).ok()?, from })
     }
 
-    /// Notes how far all is published. Where there is no room for the note, more comes twice after the end of the OMS.
+    /// Notes the published progress. Without room for the note, more duplicates follow after a restart of the OMS.
     fn note(&mut self, stand: Stand) {
         if self.noted.replace(stand) == Some(stand) {
             return;
@@ -268,7 +269,7 @@ impl Topic {
     }
 
     fn write(&self, Stand { journal, place, last_sum, from }: Stand) -> io::Result<()> {
-        // Beside it, and not in place of what is behind the last dot: a topic's name may have some.
+        // Appends the suffix instead of replacing an extension: a topic's name may contain dots.
         let mut fresh = self.state.clone().into_os_string();
         fresh.push(".new");
         fs::create_dir_all(self.state.parent().unwrap_or(&self.journal))?;
@@ -277,7 +278,7 @@ impl Topic {
     }
 
     fn is_over(&self) -> bool {
-        // Pairs with the release of who ends it.
+        // Pairs with the release in `drop`.
         self.stop.load(Ordering::Acquire)
     }
 }

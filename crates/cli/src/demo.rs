@@ -1,4 +1,4 @@
-//! `tickpath demo`: the path as a picture, what the trade asks for, and what a broker makes of it.
+//! `tickpath demo`: the path as a picture, the requirements of trading, and the latencies with a broker.
 
 use std::path::PathBuf;
 
@@ -24,7 +24,7 @@ pub struct Demo {
     /// Measure the TCP connect time to a venue too, and what share of the way each path is
     #[arg(long, value_name = "HOST:PORT")]
     pub venue: Option<String>,
-    /// What made-up ticks depend on
+    /// Seed of made-up ticks
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
     #[command(flatten)]
@@ -51,7 +51,7 @@ pub fn run(args: &Demo) -> anyhow::Result<Outcome> {
     drop(bar);
     let show = |result: &mut ResultFile| {
         result.check().context("this is a defect of Tickpath")?;
-        // What was measured is told even if it cannot be kept.
+        // The result is printed even if it cannot be written.
         let mut printer = Printer::default();
         printer.say(&text(result, &found));
         if args.output.all {

@@ -1,4 +1,4 @@
-//! The files of an OMS: read whole and refused with every mistake, or, for a command to a running OMS, read as far as they go.
+//! The files of an OMS: read as a whole with all mistakes reported, or, for a command to a running OMS, as far as possible.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -11,51 +11,46 @@ use tickpath_settings::{SettingsError, parse, read_text};
 
 use crate::args::Usage;
 
-/// Reads the whole file of an OMS, with the files that it names.
+/// Reads the whole file of an OMS, and the files that it names.
 pub fn read(file: &Path) -> anyhow::Result<Settings> {
     Settings::read(file).map_err(|faults| Usage(refused(file, &faults)).into())
 }
 
-/// Parts of an OMS's file that a command to a running OMS may need. A mistake elsewhere in the file does not matter.
+/// The parts of an OMS's file that a command to a running OMS may need. Mistakes elsewhere in the file do not matter.
 #[derive(Debug, Clone, Default)]
 pub struct Known {
-    /// The file.
+    /// Path of the OMS's file.
     pub file: PathBuf,
-    /// The name of the OMS; empty if it cannot be read, as the paths are.
+    /// Name of the OMS; empty if it cannot be read, as are the paths below.
     pub name: String,
-    /// The folder of its journal.
     pub journal: PathBuf,
-    /// The file of its users.
     pub users_file: PathBuf,
-    /// Numbers and names of its venues.
     pub venues: Vec<(VenueId, String)>,
     unix: Option<PathBuf>,
     tcp: Option<SocketAddr>,
-    /// Its certificate, if its TCP address is encrypted.
+    /// Certificate, if the TCP address is encrypted.
     certificate: Option<PathBuf>,
     calendar: Option<Calendar>,
-    /// The table of its instruments.
     pub instruments_file: PathBuf,
 }
 
-/// An instrument as far as a request names it.
+/// An instrument with the fields that a request needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
-    /// Its name.
     pub name: String,
-    /// Its number.
+    /// Number of the instrument.
     pub symbol: SymbolId,
-    /// Its venue, if the file of the OMS has it.
+    /// Venue of the instrument, if the OMS's file has that venue.
     pub venue: Option<VenueId>,
 }
 
 impl Known {
-    /// Reads the file as far as it goes. What is missing is refused once it is needed.
+    /// Reads the file as far as possible. A missing part is an error only once it is needed.
     pub fn read(file: &Path) -> Self {
         let mut known = Self { file: file.to_owned(), ..Self::default() };
         let Ok(text) = read_text(file) else { return known };
         let path = |path: Option<PathBuf>| path.unwrap_or_default();
-        // Mistakes of the whole file are told by `why`.
+        // Mistakes in the file are reported by `lacks`, where a part is missing.
         let _ = parse(&text, file, |top| {
             known.name = top.text("name").unwrap_or_default();
             known.journal = path(top.path("journal").and_then(|journal| std::path::absolute(journal).ok()));
@@ -88,7 +83,6 @@ impl Known {
         })
     }
 
-    /// Returns the folder of the journal.
     pub fn journal(&self) -> Result<PathBuf, Usage> {
         match self.journal.as_os_str().is_empty() {
             false => Ok(self.journal.clone()),
@@ -96,8 +90,8 @@ impl Known {
         }
     }
 
-    /// Returns the rows of the table of instruments that have a name and a number, whatever the others are like; none if
-    /// there is no table.
+    /// Returns the rows of the table of instruments that have a name and a number, and skips the others; none if there
+    /// is no table.
     pub fn instruments(&self) -> Option<Vec<Listed>> {
         let text = read_text(&self.instruments_file).ok()?;
         let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
@@ -115,13 +109,14 @@ impl Known {
         Some(rows.filter_map(listed).collect())
     }
 
-    /// Returns the venue with this name or number.
+    /// Returns the number of the venue with this name or number.
     pub fn venue(&self, cell: &str) -> Option<VenueId> {
         let is_meant = |(number, name): &&(VenueId, String)| name == cell || number.to_string() == cell;
         self.venues.iter().find(is_meant).map(|(number, _)| *number)
     }
 
-    /// Returns the sentence for a part that the file does not give: which one, what to give instead, and the file's mistakes.
+    /// Returns the error for a missing part of the file: the part, the option that replaces it, and the mistakes in
+    /// the file.
     pub fn lacks(&self, what: &str, instead: &str) -> Usage {
         let file = self.file.display();
         let why = match Settings::read_for_client(&self.file) {
@@ -138,7 +133,7 @@ fn refused(file: &Path, faults: &Faults) -> String {
     if faults.list.iter().any(is_missing) { missing(file) } else { faults.to_string() }
 }
 
-/// Returns the sentence for a file that is not there.
+/// Returns the error text for a file that does not exist.
 pub fn missing(file: &Path) -> String {
     format!(
         "{}: there is no such file; name one by --config, or have `tickpath oms init` write a first one",

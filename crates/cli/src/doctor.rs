@@ -1,4 +1,4 @@
-//! `tickpath doctor`: what costs latency or safety here, what it costs, and how to mend it.
+//! `tickpath doctor`: settings of this host that cost latency or safety, their price, and the remedies.
 
 use std::path::PathBuf;
 
@@ -43,11 +43,11 @@ pub fn run(args: &Doctor) -> anyhow::Result<Outcome> {
         say(&script(&here))?;
         return Ok(Outcome::Good);
     }
-    // It has nothing to save.
+    // Nothing needs saving: a signal ends the process at once.
     end_on_signals().context("cannot listen for Ctrl-C")?;
     let mut found = host(&here);
     {
-        // Two that measure at once would measure each other.
+        // Two measurements at once would disturb each other.
         let _turn = Turn::take()?;
         found.push(neighbours(&HostClock::get()?));
         found.push(wake_up(&here));
@@ -65,7 +65,7 @@ pub fn run(args: &Doctor) -> anyhow::Result<Outcome> {
     Ok(Outcome::Good)
 }
 
-/// What costs something first, then what is good, then what is not known.
+/// Returns the findings as text: first those with a cost, then the good ones, then the unknown ones.
 fn text(found: &[Finding]) -> String {
     let mut out = String::new();
     for state in [State::RisksSafety, State::CostsLatency, State::Good, State::Unknown] {
@@ -84,7 +84,7 @@ fn text(found: &[Finding]) -> String {
     out
 }
 
-/// A text in lines of up to 80 columns, the first behind a label; nothing for no text.
+/// Returns a text in lines of up to 80 columns, the first one behind a label; an empty string for an empty text.
 fn paragraph(label: &str, text: &str) -> String {
     const WIDTH: usize = 80;
     if text.is_empty() {

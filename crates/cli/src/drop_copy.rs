@@ -1,8 +1,8 @@
 //! `tickpath drop-copy`: every report and denial that an OMS sends, one a line, over a session of a user with
 //! `drop_copy = true`.
 //!
-//! A line begins with its number among all that the OMS sends. Numbers go on from day to day and over restarts: another
-//! call resumes behind the last one that it has, by `--from`.
+//! Each line begins with the report's number among all reports of the OMS. Numbers continue over days and restarts:
+//! another call resumes behind the last number seen, by `--from`.
 
 use std::collections::BTreeMap;
 
@@ -20,9 +20,9 @@ use crate::order::Whom;
 use crate::outcome::Outcome;
 use crate::outlet::{Chunk, Outlet};
 
-/// The longest sleep between two looks, in nanoseconds.
+/// Max sleep between two polls of the session, in nanoseconds.
 const WAIT_NS: u64 = 50_000_000;
-/// The same while the output takes nothing: well below half of the shortest heartbeat time, which is 100 ms.
+/// Sleep while the output is blocked: well below half of the shortest heartbeat time, which is 100 ms.
 const HOLD_NS: u64 = 5_000_000;
 
 #[derive(Debug, Clone, Args)]
@@ -51,7 +51,7 @@ pub struct DropCopy {
 pub fn run(args: &DropCopy) -> anyhow::Result<Outcome> {
     let settings = args.whom.known();
     let users_file = settings.users_file.display();
-    // Without the right the session would receive nothing of others and wait for ever.
+    // Without the right to a drop copy the session would receive no reports of others and wait for ever.
     if let Ok(users) = Users::read(&settings.users_file)
         && users.find(&args.whom.user).is_some_and(|user| user.drop_copy.is_none())
     {
@@ -63,18 +63,18 @@ pub fn run(args: &DropCopy) -> anyhow::Result<Outcome> {
     let names = listed.into_iter().map(|listed| (listed.symbol, listed.name));
     let mut follower = Follower { args, names: names.collect(), left: args.count.unwrap_or(u64::MAX), is_lost: false };
     let followed = follower.follow(&mut client, &mut outlet);
-    // The output may take its time with the rest; the session need not wait for that.
+    // The output may take long for the rest; the session ends first.
     client.leave();
     outlet.finish()?;
     if followed? { Ok(Outcome::Good) } else { bail!(deaf(&args.whom.user, &format!("{users_file} where the OMS is"))) }
 }
 
-/// Logs on, to resume where the call says.
+/// Logs in, to resume where `--from` or `--all` requires.
 fn connect(args: &DropCopy, settings: &Known) -> anyhow::Result<Client> {
     let Some(from) = args.from else {
         return args.whom.connect_to_copy(settings, if args.all { Since::Start } else { Since::Now });
     };
-    // A number counts in its journal alone. Without one on the line, a logon tells which journal the OMS has.
+    // A number is valid in its own journal only. Without `--journal`, a first logon shows the journal of the OMS.
     let journal = match args.journal {
         Some(journal) => journal,
         None => {
@@ -97,18 +97,19 @@ fn connect(args: &DropCopy, settings: &Known) -> anyhow::Result<Client> {
     Ok(client)
 }
 
-/// Prints what a session receives.
+/// Printer of the reports that a session receives.
 struct Follower<'a> {
     args: &'a DropCopy,
     names: BTreeMap<SymbolId, String>,
-    /// Reports that are still to be printed.
+    /// Number of reports that are still to be printed.
     left: u64,
-    /// The connection was lost and is not made again yet.
+    /// Set while the connection is lost.
     is_lost: bool,
 }
 
 impl Follower<'_> {
-    /// Follows until enough is printed or the output is closed. False if the OMS gives its user no drop copy.
+    /// Follows until the requested number is printed or the output is closed. Returns false if the OMS grants the user
+    /// no drop copy.
     fn follow(&mut self, client: &mut Client, outlet: &mut Outlet) -> anyhow::Result<bool> {
         let clock = HostClock::get()?;
         let journal = client.welcome().journal;
@@ -116,7 +117,7 @@ impl Follower<'_> {
             "what others are told, each behind its number in journal {journal}, until Ctrl-C:"
         ))]);
         while self.left > 0 && !outlet.is_over() {
-            // An OMS of an older version gives a session to a user who is to have none.
+            // An OMS of an older version grants a session to a user without the right to a drop copy.
             if client.welcome().has_drop_copy() == Some(false) {
                 return Ok(false);
             }
@@ -134,7 +135,7 @@ impl Follower<'_> {
         Ok(true)
     }
 
-    /// What is printed of these events, which a poll of this client has brought.
+    /// Returns the output for the events of one poll of this client.
     fn chunks(&mut self, events: Vec<Event>, client: &Client, clock: &HostClock) -> Vec<Chunk> {
         let (mut lines, mut sentences) = (String::new(), Vec::new());
         let json = self.args.json;
@@ -142,7 +143,7 @@ impl Follower<'_> {
             match event {
                 Event::Copied { number, stamp, utc_ns, session, session_number, report } if self.left > 0 => {
                     self.left -= 1;
-                    // A stamp of an earlier boot may lie ahead of the counter.
+                    // A stamp from an earlier boot may lie ahead of the counter.
                     let is_known = client.shares_clock() && stamp <= clock.ticks();
                     let answer = match report {
                         CopiedReport::Report(report) => Answer::Report(report),
@@ -190,7 +191,7 @@ impl Follower<'_> {
     }
 }
 
-/// A line that tells of no report, but of the numbers of those around it.
+/// Returns a line without a report, with the numbers of the reports around it.
 fn notice(json: bool, name: &str, [(first, one), (second, other)]: [(&str, u64); 2], what: &str) -> String {
     match json {
         true => format!("{{\"name\":\"{name}\",\"{first}\":{one},\"{second}\":{other}}}\n"),

@@ -21,7 +21,7 @@ use crate::print::{note, say};
 pub struct Exchange {
     #[command(subcommand)]
     pub command: Option<ExchangeCommand>,
-    /// What it is told, as `tickpath exchange init` writes it
+    /// Configuration, as `tickpath exchange init` writes it
     #[arg(long, value_name = "FILE", default_value = "exchange.toml")]
     pub config: PathBuf,
     /// Say every mistake in the file and in the table that it names, each with its line, and do nothing else
@@ -39,7 +39,7 @@ pub enum ExchangeCommand {
     },
     /// End the trading day of a running exchange: its day orders expire. Before `tickpath oms day-end`
     DayEnd {
-        /// What the exchange was told, as `tickpath exchange init` writes it
+        /// Configuration of the exchange, as `tickpath exchange init` writes it
         #[arg(long, value_name = "FILE", default_value = "exchange.toml")]
         config: PathBuf,
     },
@@ -104,7 +104,7 @@ fn serve(settings: Settings) -> anyhow::Result<()> {
     Ok(tickpath_exchange::run(HostClock::get()?, settings, &orders, &mut tell)?)
 }
 
-/// What signals tell: the first one to end stops the exchange, the second ends the process at once.
+/// Registers the signal handlers: the first signal to end stops the exchange, the second ends the process at once.
 fn orders() -> std::io::Result<Orders> {
     let orders = Orders { stop: stop_on_signals()?, ..Orders::default() };
     flag::register(SIGHUP, orders.reload.clone())?;

@@ -1,4 +1,4 @@
-//! `tickpath explain`: where one message's time goes for this broker and client, and what each change would gain.
+//! `tickpath explain`: the time of one message by stage, for this broker and client, and the gain of each change.
 
 use clap::Args;
 use tickpath_explain::{self as explain, Client, GAINS, Gain, Settings, Subject, is_redis};
@@ -19,15 +19,14 @@ pub struct ExplainArgs {
     /// Run the command so often, one after the other; then up to five times without the stamps, for what they cost
     #[arg(long, value_name = "N", default_value_t = 19, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: u32,
-    /// What runs beside the command, from before its first run until after its last: the command line of who subscribes,
-    /// or waits by blpop
+    /// Command that runs beside, from before the first run until after the last: the command line of a subscriber, or of
+    /// a client that waits by blpop
     #[arg(long = "with", value_name = "CMD", requires = "command")]
     pub companion: Option<String>,
     /// How long one run of the command may take, in seconds
     #[arg(long, value_name = "S", default_value_t = 60.0, value_parser = seconds)]
     pub timeout: f64,
-    /// Explain a published case instead: one publish a process from Python, to a subscriber that spins, on a scratch
-    /// server
+    /// Explain a published case instead: one publish a process from Python, to a subscriber that spins, on a scratch server
     #[arg(long, value_name = "NAME", value_parser = ["one-publish-per-process"], conflicts_with_all = ["url", "command"])]
     pub case: Option<String>,
     /// Messages of the steady run, 1,000 a second
@@ -51,7 +50,7 @@ pub struct ExplainArgs {
     pub command: Vec<String>,
 }
 
-/// The changes to try.
+/// Value of `--gains`: the changes to try.
 #[derive(Debug, Clone)]
 pub struct Gains(Vec<Gain>);
 

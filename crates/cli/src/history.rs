@@ -40,7 +40,7 @@ pub fn run(args: &History) -> anyhow::Result<Outcome> {
     Ok(Outcome::Good)
 }
 
-/// Every result of a folder. What is JSON of something else is none; a result that is damaged is told.
+/// Returns every result of a folder. Other JSON files are skipped; a damaged result is an error.
 fn results(folder: &Path) -> anyhow::Result<Vec<ResultFile>> {
     let entries = std::fs::read_dir(folder).map_err(|e| Usage(format!("{}: {e}; name a folder", folder.display())))?;
     let mut results = Vec::new();

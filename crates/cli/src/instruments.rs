@@ -1,7 +1,7 @@
-//! Which instrument a command names: as the running OMS has it, not as a file beside the command says.
+//! Lookup of the instrument that a command names: in the running OMS, not in a file beside the command.
 //!
-//! A table that was edited and not taken by the OMS, or that is another host's, may give the name to another number. So
-//! the OMS lists its instruments after the logon; only one that is too old to do so leaves the table to decide.
+//! A table that was edited but not reloaded, or that belongs to another host, may give the name to another number. So
+//! the OMS lists its instruments after the logon; the table decides only if the OMS is too old to list them.
 
 use tickpath_client::Client;
 use tickpath_market::{Symbol, SymbolId, VenueId};
@@ -9,20 +9,19 @@ use tickpath_market::{Symbol, SymbolId, VenueId};
 use crate::args::Usage;
 use crate::desk::{Known, Listed};
 
-/// Names that a refusal lists.
+/// Max names that an error message lists.
 const MAX_NAMES: usize = 20;
 
-/// The instruments of an OMS.
 pub struct Instruments<'a> {
     known: &'a Known,
-    /// None if neither the OMS nor a table lists any.
+    /// The instruments; none if neither the OMS nor a table lists any.
     list: Option<Vec<Listed>>,
-    /// Whether the OMS has listed them.
+    /// Set if the list comes from the OMS.
     is_live: bool,
 }
 
 impl<'a> Instruments<'a> {
-    /// Asks the OMS, and waits for its answer so many seconds at most.
+    /// Requests the list from the OMS, and waits at most `wait` seconds for it.
     pub fn of(client: &mut Client, known: &'a Known, wait: u32) -> anyhow::Result<Self> {
         let rows = client.instruments(wait.saturating_mul(1000))?;
         let is_live = rows.is_some();
@@ -37,17 +36,16 @@ impl<'a> Instruments<'a> {
         Ok(Self { known, list: listed.or_else(|| known.instruments()), is_live })
     }
 
-    /// The instruments of the table, where nothing is sent to an OMS.
+    /// Returns the instruments of the table, for calls that send nothing to an OMS.
     pub fn of_table(known: &'a Known) -> Self {
         Self { known, list: known.instruments(), is_live: false }
     }
 
-    /// Returns the name of an instrument.
     pub fn name(&self, symbol: SymbolId) -> Option<String> {
         self.list.iter().flatten().find(|listed| listed.symbol == symbol).map(|listed| listed.name.clone())
     }
 
-    /// Returns the instrument with this name, or with this number: where a name is digits alone, only by name.
+    /// Returns the instrument with this name or number: if any name consists of digits alone, only by name.
     pub fn find(&self, name: &str) -> Result<Listed, Usage> {
         let all = || self.list.iter().flatten();
         if let Some(found) = all().find(|listed| listed.name == name) {

@@ -1,7 +1,8 @@
 //! The binary `tickpath`.
 //!
-//! `command` is the command line; each command is a module. Errors come here: a sentence on standard error, and the exit
-//! code of the contract: 0 good, 1 the run failed, 2 bad usage, 3 measured but invalid, 4 a --fail-if limit was exceeded, 5 nobody answered, 130 Ctrl-C.
+//! `command` is the command line; each command is a module. Errors end here: a sentence on standard error, and the
+//! exit code of the contract: 0 good, 1 the run failed, 2 bad usage, 3 measured but invalid, 4 a --fail-if limit was
+//! exceeded, 5 no answer, 130 Ctrl-C.
 
 #![deny(
     clippy::print_stdout,
@@ -53,7 +54,7 @@ use outcome::Outcome;
 use print::note;
 
 fn main() -> ExitCode {
-    // A file that may not grow is an error of the write then, and no signal that ends the process while an order is out.
+    // A file-size limit then makes the write fail, instead of a signal that ends the process while an order is in flight.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
     let done = match Args::try_parse() {
         Ok(args) => run(args.command),
@@ -81,11 +82,11 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints a help text or the version, or what is wrong with the command line.
+/// Prints a help text or the version, or the mistake in the command line.
 fn help(told: &clap::Error) -> anyhow::Result<Outcome> {
     let printed = told.print().and_then(|()| std::io::stdout().flush());
     if told.use_stderr() {
-        // The sentence stands on standard error, or cannot be written there.
+        // The error is printed on standard error, or cannot be printed at all.
         return Ok(Outcome::BadUsage);
     }
     print::written(printed).map(|()| Outcome::Good)
@@ -112,7 +113,7 @@ fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Exchange(args) => exchange::run(&args),
         Command::Log(args) => log::run(&args.command),
         Command::Doctor(args) => doctor::run(&args),
-        // Its error is told to the parent, who prints it.
+        // A child's error is reported to its parent, which prints it.
         Command::Child { parent } if tickpath_clock::end_with_parent(parent) => {
             Ok(tickpath_harness::role::run(bench::ROLES.into_iter().flatten())
                 .map_or(Outcome::Invalid, |()| Outcome::Good))

@@ -28,11 +28,11 @@ use crate::outcome::Outcome;
 use crate::print::{note, say};
 use crate::{reconcile, words};
 
-/// Characters of a password that we make: each of them one of 32, so that nobody guesses it.
+/// Characters of a generated password: each is one of 32, which gives 120 bits.
 const PASSWORD_CHARS: usize = 24;
-/// No two of them look alike.
+/// Characters of a generated password; no two of them look alike.
 const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
-/// The longest password that is taken, in bytes.
+/// Max length of a password, in bytes.
 const MOST_PASSWORD: usize = 1024;
 
 #[derive(Debug, Args)]
@@ -49,7 +49,7 @@ pub struct Oms {
 
 #[derive(Debug, Args)]
 pub struct Config {
-    /// What the OMS is told, as `tickpath oms init` writes it
+    /// Configuration, as `tickpath oms init` writes it
     #[arg(long, value_name = "FILE", default_value = "oms.toml")]
     pub config: PathBuf,
 }
@@ -90,7 +90,7 @@ pub enum OmsCommand {
     Reconcile(reconcile::ReconcileArgs),
     /// End the trading day: day orders expire, what is done is forgotten, and the day's log goes into the archive
     DayEnd(words::DayEndArgs),
-    /// Who may log in
+    /// Users that may log in
     User {
         #[command(subcommand)]
         command: UserCommand,
@@ -103,7 +103,7 @@ pub enum UserCommand {
     Add {
         #[command(flatten)]
         whom: Named,
-        /// What it may do
+        /// Rights of the user
         #[arg(long, value_name = "read|trade|admin", default_value = "trade", value_parser = role)]
         role: Role,
         /// The accounts that it may trade for, or see: numbers, with * for any digits and ? for one
@@ -167,7 +167,7 @@ pub fn run(args: &Oms) -> anyhow::Result<Outcome> {
     }
 }
 
-/// What each line of a status is.
+/// Returns the help text for the lines of a status.
 fn status_help() -> String {
     let journal = ("journal", "The number that the journal was given when it was begun.");
     let switches = ("switches_on", "The kill switches that are on and that the user may see, if there are some.");
@@ -175,7 +175,7 @@ fn status_help() -> String {
     lines.fold("What it prints:".to_owned(), |text, (name, meaning)| format!("{text}\n  {name:<16} {meaning}"))
 }
 
-/// Asks a running OMS how it is.
+/// Queries a running OMS for its status.
 fn status(whom: &Whom) -> anyhow::Result<Outcome> {
     let mut client = whom.connect(&whom.known(), Since::Now)?;
     let journal = client.welcome().journal;
@@ -199,7 +199,7 @@ fn status(whom: &Whom) -> anyhow::Result<Outcome> {
     say(&text).map(|()| Outcome::Good)
 }
 
-/// Checks the files, and then asks the OMS that writes their journal to read them.
+/// Checks the files, and then makes the OMS that writes their journal read them.
 fn reload(file: &Path) -> anyhow::Result<Outcome> {
     let settings = read(file)?;
     let journal = crate::log::place::journal(&settings.journal)?;
@@ -226,7 +226,7 @@ fn check(file: &Path) -> anyhow::Result<Outcome> {
     Ok(Outcome::Good)
 }
 
-/// What an OMS with these settings would do.
+/// Returns a summary of an OMS with these settings.
 fn summary(settings: &Settings) -> String {
     let Settings { listen, core, venues, instruments, accounts, users, .. } = settings;
     let unix = listen.unix.iter().map(|path| format!("unix://{}", path.display()));
@@ -305,7 +305,7 @@ fn user(command: &UserCommand) -> anyhow::Result<Outcome> {
     say(&text).map(|()| Outcome::Good)
 }
 
-/// Changes the users, who stay locked from before they are read until they are written.
+/// Changes the users file, which stays locked from its reading to its writing.
 fn change<T>(config: &Config, change: impl FnOnce(&mut UsersFile) -> Result<T, EditError>) -> anyhow::Result<T> {
     let file = config.users_file()?;
     let changed = UsersFile::open(&file).and_then(|mut users| {
@@ -357,7 +357,7 @@ impl Password {
     }
 }
 
-/// A line that is too long comes far enough to be seen as such.
+/// Reads the first line, bounded at two bytes above the limit, so that a line that is too long is recognized.
 fn first_line(from: impl Read) -> io::Result<String> {
     let mut line = String::new();
     BufReader::new(from.take(MOST_PASSWORD as u64 + 3)).read_line(&mut line)?;

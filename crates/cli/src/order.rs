@@ -1,5 +1,5 @@
-//! `tickpath order`: a new order, a cancel, a replace, a mass cancel, over a session of a user. How an order stands:
-//! `status.rs`.
+//! `tickpath order`: a new order, a cancel, a replace, a mass cancel, over a session of a user. The query of an
+//! order's status: `status.rs`.
 //!
 //! ```text
 //!   tickpath order new BTCUSDT buy 1 61800.1        from the folder of oms.toml, as the user 'trader'
@@ -31,18 +31,17 @@ use crate::instruments::Instruments;
 use crate::outcome::Outcome;
 use crate::print::{Printer, note};
 
-/// What the exit codes of an order are, for the help of who asks for all of it.
+/// Exit codes of an order, for the long help.
 const EXIT_CODES: &str = "\
 Exit codes: 0 the venue has taken the request, or the order is armed; 1 it was refused, by the OMS or by the venue, or was never
 sent; 5 nobody has answered in time, or the answer is that the order is unknown: it may work, or fill, still. `tickpath orders`
 tells; 2 bad usage. A mass cancel that finds nothing to cancel ends with 0.";
 
-/// What the exit codes of a question are.
+/// Exit codes of a status query.
 const STATUS_EXIT_CODES: &str = "\
 Exit codes: 0 the OMS knows how the order stands; 1 there is no such order, or the user may not see it, or the venue cannot be
 asked; 5 the order is in doubt, or nobody has answered in time; 2 bad usage.";
 
-/// The long help of `--when`.
 const WHEN_HELP: &str = "\
 What must hold before the order leaves: NAME last|bid|ask >=|<= PRICE, one condition, or two joined by 'and' or 'or'
 
@@ -71,8 +70,7 @@ pub struct Whom {
     /// The file of the OMS, for its address and its instruments. With --oms and --password-file it need not be there
     #[arg(long, value_name = "FILE", default_value = "oms.toml")]
     pub config: PathBuf,
-    /// The address of the OMS, if it is not the one in its file: unix:///PATH, tcp://HOST:PORT or
-    /// tls://HOST:PORT?ca=FILE
+    /// The address of the OMS, if it is not the one in its file: unix:///PATH, tcp://HOST:PORT or tls://HOST:PORT?ca=FILE
     #[arg(long, value_name = "URL")]
     pub oms: Option<String>,
     /// The user
@@ -120,7 +118,7 @@ pub enum OrderCommand {
         /// How long it works: day, gtc, ioc or fok
         #[arg(long, value_name = "TIF", default_value = "day", value_parser = time_in_force)]
         tif: TimeInForce,
-        /// What must hold before it leaves, as 'NAME last|bid|ask >=|<= PRICE', one or two joined by 'and' or 'or'
+        /// Condition before the order leaves, as 'NAME last|bid|ask >=|<= PRICE', one or two joined by 'and' or 'or'
         #[arg(long, value_name = "TRIGGER", long_help = WHEN_HELP)]
         when: Option<String>,
         #[command(flatten)]
@@ -185,7 +183,7 @@ pub struct StatusArgs {
 }
 
 impl StatusArgs {
-    /// The question after an order of the session.
+    /// Returns the status request for an order of the session.
     pub fn question(&self, id: ClientOrderId) -> StatusRequest {
         StatusRequest {
             client_order_id: id,
@@ -207,7 +205,7 @@ pub fn run(args: &Order) -> anyhow::Result<Outcome> {
         false => Instruments::of_table(&known),
     };
     let request = args.command.request(&instruments, id)?;
-    // A logon may leave something to be told first.
+    // The connection can be lost after the logon.
     if client.send(&request).is_err() {
         bail!("the connection was lost before the request was sent; run the command again");
     }
@@ -228,13 +226,13 @@ impl OrderCommand {
         }
     }
 
-    /// Refuses a trigger that cannot be read, before anything is connected.
+    /// Rejects a trigger that cannot be parsed, before the program connects.
     fn check(&self) -> Result<(), Usage> {
         let (Self::New { when: Some(when), .. } | Self::Replace { when: Some(when), .. }) = self else { return Ok(()) };
         tickpath_fields::trigger::read(when, |_| Ok::<_, Usage>(SymbolId::default())).map(drop)
     }
 
-    /// Whether the command names an instrument: only then the OMS is asked for its instruments.
+    /// Returns whether the command names an instrument: only then the program requests the OMS's instruments.
     fn names_instrument(&self) -> bool {
         match self {
             Self::New { .. } => true,
@@ -312,7 +310,7 @@ impl OrderCommand {
 }
 
 impl Whom {
-    /// Reads the file of the OMS as far as it goes.
+    /// Reads the file of the OMS as far as it can be read.
     pub fn known(&self) -> Known {
         Known::read(&self.config)
     }
@@ -322,18 +320,18 @@ impl Whom {
         self.oms.clone().map_or_else(|| known.url(), Ok)
     }
 
-    /// The file of the user's password.
+    /// Returns the path of the user's password file.
     pub fn password_file(&self) -> PathBuf {
         let beside = || self.config.with_file_name(format!("{}.password", self.user));
         self.password_file.clone().unwrap_or_else(beside)
     }
 
-    /// Logs in.
+    /// Logs in for requests.
     pub fn connect(&self, known: &Known, since: Since) -> anyhow::Result<Client> {
         self.come(known, since, false)
     }
 
-    /// Logs in to hear what others are told, and for nothing else.
+    /// Logs in for a drop copy: the connection receives other sessions' reports and sends no requests.
     pub fn connect_to_copy(&self, known: &Known, since: Since) -> anyhow::Result<Client> {
         self.come(known, since, true)
     }
@@ -358,11 +356,11 @@ impl Whom {
     }
 }
 
-/// After the venue's answer, in nanoseconds.
+/// Time after the venue's answer in which further reports are still printed, in nanoseconds.
 const MORE_NS: i64 = 100_000_000;
 
-/// Prints the reports of the request, until the venue has answered or the OMS has denied it. An answer that was received
-/// decides, whatever becomes of the OMS or of the output.
+/// Prints the reports of the request until the venue has answered or the OMS has denied it. An answer that was
+/// received decides the outcome, even if the connection or the output fails afterwards.
 fn hear(
     client: &mut Client,
     clock: &HostClock,
@@ -372,7 +370,7 @@ fn hear(
 ) -> anyhow::Result<Outcome> {
     let (id, session) = (request.client_order_id(), client.welcome().session);
     let original = match request {
-        // An order of another session goes by the id of the request alone.
+        // The reports of another session's order carry the id of this request only.
         Request::Cancel(cancel) if cancel.order_id.0 != 0 => id,
         Request::Cancel(cancel) => cancel.original,
         Request::Replace(replace) => replace.original,
@@ -385,7 +383,7 @@ fn hear(
     let (from, mut outcome) = (clock.ticks(), None);
     let (mut ends, mut answered) = (None, None);
     loop {
-        // What an answer brings at once, a fill, is told with it.
+        // A fill that follows the answer at once is printed with it.
         let since = *answered.get_or_insert_with(|| clock.ticks());
         match outcome {
             None => answered = None,
@@ -441,22 +439,22 @@ fn hear(
     Ok(outcome.unwrap_or(Outcome::Good))
 }
 
-/// How the venue has answered; none if this report is the OMS's own. Of an order that waits for its trigger the OMS has the
-/// last word.
+/// Returns the outcome that a venue's answer stands for; none if the report comes from the OMS itself. For an armed
+/// order the OMS gives the final answer.
 fn is_answer(report: &ExecutionReport) -> Option<Outcome> {
     if OrdStatus::from_code(report.status) == Some(OrdStatus::Armed) {
         return Some(Outcome::Good);
     }
     match ExecType::from_code(report.exec_type)? {
         ExecType::PendingNew | ExecType::PendingCancel | ExecType::PendingReplace | ExecType::Triggered => None,
-        // It is followed by the fill, if there is one at once.
+        // The venue's answer is followed by the fill, if there is an immediate fill.
         _ if OrdStatus::from_code(report.status) == Some(OrdStatus::Unknown) => Some(Outcome::Unanswered),
         ExecType::Rejected | ExecType::CancelRejected => Some(Outcome::Lost),
         _ => Some(Outcome::Good),
     }
 }
 
-/// Reads the trigger of `--when`, if there is one.
+/// Parses the trigger of `--when`, if there is one.
 fn trigger(instruments: &Instruments<'_>, when: Option<&str>) -> Result<Option<Trigger>, Usage> {
     let symbol = |name: &str| instruments.find(name).map(|listed| listed.symbol);
     when.map(|text| tickpath_fields::trigger::read(text, symbol)).transpose()
@@ -468,7 +466,7 @@ impl From<TriggerError> for Usage {
     }
 }
 
-/// The first line of a file.
+/// Returns the first line of the password file.
 pub fn password(file: &Path) -> anyhow::Result<String> {
     let text = std::fs::read_to_string(file);
     let text =

@@ -1,4 +1,4 @@
-//! `tickpath orders`: what a journal knows of orders, without a word to its OMS.
+//! `tickpath orders`: the orders of a journal, read without a request to its OMS.
 //!
 //! ```text
 //!   file:///var/lib/tickpath/journal, all before record 4711; process 4711 writes it
@@ -22,7 +22,7 @@ use crate::outcome::Outcome;
 use crate::outlet::has_reader;
 use crate::print::{is_closed, note, say};
 
-/// How long who follows waits before it looks again.
+/// Sleep of `--follow` between two reads, in nanoseconds.
 const LOOK_NS: u64 = 1_000_000;
 
 #[derive(Debug, Clone, Args)]
@@ -60,7 +60,7 @@ pub fn run(args: &Orders) -> anyhow::Result<Outcome> {
     }
     let (mut replay, mut core) = journal::follow(&place)?;
     while replay.step(&mut core, |_, _, _| {})? {}
-    // A page that is lost would pass for the end.
+    // A lost page would be taken for the end of the journal.
     replay.check_end()?;
     if !args.json {
         let writer = tickpath_log::writer(&place);
@@ -77,7 +77,8 @@ pub fn run(args: &Orders) -> anyhow::Result<Outcome> {
     Ok(Outcome::Good)
 }
 
-/// A replay that gives all behind this record, with its core: from a snapshot on, if that record is in none.
+/// Opens a replay that yields every input behind this record, with its core: from the latest snapshot, unless that already
+/// holds inputs behind the record. record.
 fn behind(place: &Place, record: u64) -> anyhow::Result<(Replay, Core)> {
     let (replay, core) = journal::follow(place)?;
     if replay.sequence() <= record.saturating_add(1) {
@@ -86,7 +87,7 @@ fn behind(place: &Place, record: u64) -> anyhow::Result<(Replay, Core)> {
     Ok((Replay::open(place)?, Core::new(Config::default())))
 }
 
-/// Prints what clients are told behind the record `from`, over restarts and ends of days, until the output is closed.
+/// Prints the reports to clients behind the record `from`, over restarts and ends of days, until the output is closed.
 fn follow(args: &Orders, mut replay: Replay, mut core: Core, from: u64) -> anyhow::Result<()> {
     let mut is_checked = false;
     while !is_closed() {
@@ -109,7 +110,7 @@ fn follow(args: &Orders, mut replay: Replay, mut core: Core, from: u64) -> anyho
         let utc_ns = replay.calibration().utc_ns_of(at.stamp);
         let all = outputs.iter().filter_map(|output| sent(at, utc_ns, output));
         let lines: String = all.map(|sent| sent.line(args.json, |symbol| symbol_name(&core, symbol))).collect();
-        // All of a record at once: a follower that is killed has all of it or nothing.
+        // All lines of a record are printed at once: a follower that is killed has printed all of them or none.
         if !lines.is_empty() {
             say(&lines)?;
         }
@@ -117,7 +118,7 @@ fn follow(args: &Orders, mut replay: Replay, mut core: Core, from: u64) -> anyho
     Ok(())
 }
 
-/// Checks, where the journal ends, that this is no lost page, and that the record to begin behind lies before it.
+/// Checks at the journal's end that no page is lost, and that the record `from` lies before the end.
 fn check(replay: &Replay, from: u64) -> anyhow::Result<()> {
     replay.check_end()?;
     if from >= replay.sequence() {
@@ -126,7 +127,7 @@ fn check(replay: &Replay, from: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the report or the denial that a client is sent; none for what goes to a venue.
+/// Returns the report or the denial sent to a client; none for a message to a venue.
 fn sent(at: At, utc_ns: u64, output: &Output) -> Option<SentReport> {
     let (session, answer) = match output {
         Output::Venue { .. } => return None,

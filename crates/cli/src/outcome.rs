@@ -1,4 +1,4 @@
-//! How a command ends.
+//! Outcomes and exit codes of a command.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -6,10 +6,10 @@ use std::sync::atomic::AtomicBool;
 use signal_hook::consts::signal::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
-/// The exit code of a command that was stopped a second time before it was done.
+/// Exit code of a command that a second signal ended before it was done.
 const CUT_SHORT: i32 = 1;
 
-/// A flag that is set: until somebody clears it, the first signal ends the process at once, whatever else listens.
+/// Returns a flag that is set: while it is, the first signal ends the process at once, even beside other handlers.
 pub fn end_on_signals() -> std::io::Result<Arc<AtomicBool>> {
     let at_once = Arc::new(AtomicBool::new(true));
     flag::register_conditional_shutdown(SIGINT, 130, at_once.clone())?;
@@ -17,7 +17,7 @@ pub fn end_on_signals() -> std::io::Result<Arc<AtomicBool>> {
     Ok(at_once)
 }
 
-/// A flag that the first signal to end sets. The second ends the process: what lies on a disk is whole at any moment.
+/// Returns a flag that the first signal to end sets. The second ends the process: files on disk are whole at any moment.
 pub fn stop_on_signals() -> std::io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
@@ -27,20 +27,19 @@ pub fn stop_on_signals() -> std::io::Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-/// How a command ended.
 pub enum Outcome {
-    /// It did what it was asked.
+    /// Success.
     Good,
-    /// It measured, and the run broke a rule of honest measuring.
+    /// The run was measured, and broke a rule of honest measuring.
     Invalid,
     /// A --fail-if limit was exceeded.
     LimitExceeded,
-    /// It measured, and the run lost what it promised to keep; or a request was refused.
+    /// The run was measured, and lost messages that it had to keep; or a request was refused.
     Lost,
-    /// What became of a request is not known.
+    /// The outcome of a request is unknown.
     Unanswered,
-    /// The command line made no sense; the sentence is printed.
+    /// The command line was wrong; the error is printed.
     BadUsage,
-    /// Ctrl-C; what was measured before is saved.
+    /// Ctrl-C; the measurements before it are saved.
     Interrupted,
 }

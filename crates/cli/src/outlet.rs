@@ -1,10 +1,10 @@
-//! The output of a command that follows a session. A thread of its own writes it, so that heartbeats leave and a lost
-//! connection is made again while standard output, or standard error, takes nothing.
+//! The output of a command that follows a session. A thread of its own writes it, so that heartbeats are sent and a
+//! lost connection is restored while standard output or standard error is blocked.
 //!
 //! ```text
 //!   session ── polled while there is room, else kept alive ──> 4 chunks ──> thread ──> standard output
 //! ```
-//! What waits is bounded: a session that is not polled leaves its reports at the OMS.
+//! The queue is bounded: while it is full the session is not polled, and its reports stay at the OMS.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -16,44 +16,43 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::print::{is_closed, say};
 
-/// Chunks that wait to be written, at most. One is what a poll of the session brought.
+/// Max chunks that wait to be written. One chunk holds the output of one poll of the session.
 const MOST_WAITING: usize = 4;
 
-/// What is written.
+/// A piece of output.
 pub enum Chunk {
-    /// Lines, to standard output.
+    /// Lines for standard output.
     Lines(String),
-    /// A sentence, to standard error.
+    /// A sentence for standard error.
     Sentence(String),
 }
 
-/// Where a follower's output goes.
+/// Output of a follower.
 pub struct Outlet {
     chunks: SyncSender<Chunk>,
-    /// Chunks that found no room.
+    /// Chunks that the full channel did not accept.
     held: VecDeque<Chunk>,
     thread: JoinHandle<anyhow::Result<()>>,
 }
 
 impl Outlet {
-    /// Starts the thread that writes.
     pub fn start() -> anyhow::Result<Self> {
         let (chunks, waiting) = sync_channel(MOST_WAITING);
         let thread = std::thread::Builder::new().name("output".to_owned()).spawn(move || write(&waiting))?;
         Ok(Self { chunks, held: VecDeque::new(), thread })
     }
 
-    /// Takes what is to be written, without waiting for it.
+    /// Queues chunks for writing, without waiting.
     pub fn put(&mut self, chunks: impl IntoIterator<Item = Chunk>) {
         self.held.extend(chunks);
         self.has_room();
     }
 
-    /// True once all that was put has found room: before that nothing more should be put.
+    /// Returns true once all queued chunks are in the channel: before that the caller should queue no more.
     pub fn has_room(&mut self) -> bool {
         while let Some(chunk) = self.held.pop_front() {
             match self.chunks.try_send(chunk) {
-                // A thread that has ended takes nothing more.
+                // A thread that has ended receives nothing more.
                 Ok(()) | Err(TrySendError::Disconnected(_)) => {}
                 Err(TrySendError::Full(chunk)) => {
                     self.held.push_front(chunk);
@@ -64,12 +63,12 @@ impl Outlet {
         true
     }
 
-    /// True once nothing that is put is read any more: standard output is closed, or cannot be written.
+    /// Returns true once the output has no reader any more: standard output is closed, or cannot be written.
     pub fn is_over(&self) -> bool {
         self.thread.is_finished() || !has_reader()
     }
 
-    /// Waits until all is written, and tells why that failed if it did.
+    /// Waits until all is written. Returns the error if writing failed.
     pub fn finish(self) -> anyhow::Result<()> {
         let Self { chunks, held, thread } = self;
         for chunk in held {
@@ -82,7 +81,7 @@ impl Outlet {
     }
 }
 
-/// False once the reader of standard output has closed it: a pipe shows that before the next line is written.
+/// Returns false once the reader of standard output has closed it: a pipe shows that before the next line is written.
 pub fn has_reader() -> bool {
     let stdout = std::io::stdout();
     let mut asked = [PollFd::new(&stdout, PollFlags::empty())];
@@ -90,12 +89,12 @@ pub fn has_reader() -> bool {
     !(is_told && asked[0].revents().intersects(PollFlags::ERR | PollFlags::HUP))
 }
 
-/// Writes until no chunk comes any more, or standard output is closed.
+/// Writes until the channel is closed, or standard output is closed.
 fn write(waiting: &Receiver<Chunk>) -> anyhow::Result<()> {
     for chunk in waiting {
         match chunk {
             Chunk::Lines(text) => say(&text)?,
-            // A closed standard error costs no report.
+            // A closed standard error must not stop the reports.
             Chunk::Sentence(text) => drop(writeln!(std::io::stderr(), "{text}")),
         }
         if is_closed() {

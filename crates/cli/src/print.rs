@@ -1,7 +1,7 @@
 //! The one place that writes to standard output and standard error: no command prints by itself.
 //!
-//! A reader that closed the pipe has read enough: the command goes on, prints nothing more, and ends with the exit code of
-//! its work. Any other failure to write is an error, which a command reports once its work is done.
+//! A reader that closed the pipe has read enough: the command continues, prints nothing more, and ends with the exit
+//! code of its work. Any other write error is reported once the command's work is done.
 
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,10 +11,10 @@ use tickpath_explain as explain;
 use tickpath_report::Screen;
 use tickpath_result::ResultFile;
 
-/// Columns of a terminal whose width is not known.
+/// Columns of a terminal whose width is unknown.
 const WIDTH: usize = 80;
 
-/// The result for this terminal: a screen of it, or all.
+/// Returns the result as text for this terminal: one screen, or all of it.
 pub fn terminal(result: &ResultFile, all: bool) -> String {
     let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let width = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok()).unwrap_or(WIDTH);
@@ -26,7 +26,7 @@ pub fn terminal(result: &ResultFile, all: bool) -> String {
     }
 }
 
-/// Whether the reader of standard output has closed it.
+/// Set once the reader of standard output has closed it.
 static CLOSED: AtomicBool = AtomicBool::new(false);
 
 /// Prints a text on standard output, and flushes it. A closed pipe is no error; [`is_closed`] then holds.
@@ -38,7 +38,7 @@ pub fn say(text: &str) -> anyhow::Result<()> {
     written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
 }
 
-/// Judges what came of writing to standard output.
+/// Turns the result of a write to standard output into this module's: a closed pipe is noted and is no error.
 pub fn written(result: io::Result<()>) -> anyhow::Result<()> {
     match result {
         Ok(()) => Ok(()),
@@ -55,17 +55,17 @@ pub fn written(result: io::Result<()>) -> anyhow::Result<()> {
     }
 }
 
-/// Returns whether the reader of standard output has closed it: a command that follows something ends then.
+/// Returns whether the reader of standard output has closed it: a follower ends then.
 pub fn is_closed() -> bool {
     CLOSED.load(Ordering::Relaxed)
 }
 
-/// Prints a line on standard error. A failure is not reported: standard error is where it would go.
+/// Prints a line on standard error. A failure is ignored: its report would go to standard error, too.
 pub fn note(line: &str) {
     let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
-/// Prints in the midst of work that must be finished whatever becomes of the output: the first failure ends the printing, and
+/// A printer for work that must be finished even if the output fails: the first failure ends the printing, and
 /// [`Printer::end`] returns it.
 #[derive(Debug, Default)]
 pub struct Printer {
@@ -80,7 +80,7 @@ impl Printer {
         }
     }
 
-    /// Returns what the work came to, or why the output is not whole. An error of the work comes first.
+    /// Returns the result of the work, or the error of the output. An error of the work takes precedence.
     pub fn end<T>(self, done: anyhow::Result<T>) -> anyhow::Result<T> {
         match (done, self.failed) {
             (Ok(_), Some(why)) => Err(why),

@@ -1,4 +1,4 @@
-//! How far a bench is: one line on standard error, with an estimate of the rest.
+//! Progress of a bench: one line on standard error, with an estimate of the remaining time.
 
 use std::fmt::Write;
 use std::sync::OnceLock;
@@ -12,29 +12,29 @@ use crate::print::note;
 /// Columns of the bar.
 const WIDTH: usize = 24;
 
-/// A bar that fills over the time that the whole bench is expected to take, or, where that is not known, each step.
+/// A bar that fills over the expected time of the whole bench, or of each step if the total is unknown.
 pub struct Bar {
     bar: ProgressBar,
     quiet: bool,
-    /// Seconds of the whole.
+    /// Expected seconds of the whole bench.
     planned: OnceLock<f64>,
 }
 
 impl Bar {
-    /// A bar; hidden if `quiet`, or if standard error is no terminal.
+    /// Makes a bar; hidden if `quiet`, or if standard error is no terminal.
     pub fn new(quiet: bool) -> Self {
         let bar = if quiet { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
         bar.enable_steady_tick(Duration::from_millis(250));
         Self { bar, quiet, planned: OnceLock::new() }
     }
 
-    /// Fills from now on over so many seconds.
+    /// Restarts the bar, to fill over so many seconds.
     fn fill(&self, seconds: f64) {
         let guess = move |state: &ProgressState, out: &mut dyn Write| {
             let done = (state.elapsed().as_secs_f64() / seconds.max(0.1)).min(1.0);
             let filled = (done * WIDTH as f64) as usize;
             let left = about((seconds - state.elapsed().as_secs_f64()).max(0.0));
-            // A line that cannot be drawn costs nobody a result.
+            // A line that cannot be drawn must not cost a result.
             let _ = write!(out, "{}{} {left} left", "█".repeat(filled), "░".repeat(WIDTH - filled));
         };
         let style = ProgressStyle::with_template("{guess}  {msg}").expect("a valid template");
@@ -63,9 +63,9 @@ impl Progress for Bar {
     }
 }
 
-/// About so long: `about 40 s`, `about 7 min`.
+/// Returns an approximate time as text: `about 40 s`, `about 7 min`.
 pub fn about(seconds: f64) -> String {
-    /// Below it seconds are told.
+    /// Limit in seconds from which minutes are printed.
     const MINUTES_FROM_S: f64 = 100.0;
     if seconds < MINUTES_FROM_S { format!("about {seconds:.0} s") } else { format!("about {:.0} min", seconds / 60.0) }
 }

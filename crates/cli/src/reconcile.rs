@@ -53,7 +53,7 @@ pub fn run(args: &ReconcileArgs) -> anyhow::Result<Outcome> {
     told
 }
 
-/// Has the venue asked, settles what can be settled, and prints the differences.
+/// Makes the OMS query the venue, settles the differences that can be settled, and prints all differences.
 fn compare(
     talk: &mut Talk,
     args: &ReconcileArgs,
@@ -110,7 +110,7 @@ fn compare(
     Ok(if is_whole { Outcome::Good } else { Outcome::Lost })
 }
 
-/// How an order stands now: whether that is settled, and the words for it.
+/// Queries the OMS for an order: returns whether its state is final, and the text for it.
 fn now(talk: &mut Talk, order: &ExecutionReport) -> (bool, String) {
     match talk.ask(Query::ORDER, order.order_id.0).map(|rows| rows.first().copied()) {
         Ok(Some((_, now))) => (!is_pending(&now), format!("; now {}", standing(&now))),
@@ -119,7 +119,8 @@ fn now(talk: &mut Talk, order: &ExecutionReport) -> (bool, String) {
     }
 }
 
-/// Has the venue asked for an order that it has not reported: it may have received the order behind the first question.
+/// Makes the OMS query the venue for an order that the venue has not reported: the venue may have received the order
+/// after the first query.
 fn ask(talk: &mut Talk, order: &ExecutionReport) -> (bool, String) {
     let inquire = Inquire { order: order.order_id.0, ..Inquire::default() };
     let asked = talk.word(RecordKind::Inquire, inquire.as_bytes()).and_then(|(record, _)| talk.answer(record));
@@ -129,7 +130,7 @@ fn ask(talk: &mut Talk, order: &ExecutionReport) -> (bool, String) {
     }
 }
 
-/// Enters an order that is not known here, if that is wanted. One that is over is left alone.
+/// Enters an order that the OMS does not know, if `--take` is given. An order without open quantity is left out.
 fn take(talk: &mut Talk, args: &ReconcileArgs, venue: VenueId, report: &ExecutionReport) -> (bool, String) {
     let is_over = report.leaves_quantity.0 == 0;
     let Some(session) = args.session.filter(|_| !is_over && args.account == Some(report.account.0)) else {

@@ -46,7 +46,7 @@ pub fn run(args: &Report) -> anyhow::Result<Outcome> {
         } else {
             result.findings.clear();
         }
-        // The form of an explanation is for explanations alone.
+        // The layout of an explanation fits explanations only.
         if result.workload == explain::WORKLOAD {
             result.workload = more.workload;
         }
@@ -75,7 +75,7 @@ pub fn run(args: &Report) -> anyhow::Result<Outcome> {
     Ok(Outcome::Good)
 }
 
-/// To standard output if the file is called `-`.
+/// Writes a text to a file, or to standard output if the file is named `-`.
 fn write(file: &Path, text: &str) -> anyhow::Result<()> {
     if file == Path::new("-") {
         return say(text);

@@ -1,4 +1,4 @@
-//! `tickpath oms --config FILE`: an OMS as a server, until it is told to stop.
+//! `tickpath oms --config FILE`: an OMS as a server, until a signal stops it.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder};
@@ -25,14 +25,14 @@ use crate::copies::Topics;
 use crate::outcome::{Outcome, stop_on_signals};
 use crate::print::note;
 
-/// Events that may wait to be written; more are counted.
+/// Max events that wait to be written; events beyond it are only counted.
 const MOST_WAITING: usize = 4096;
-/// How often a topic that somebody is just making is looked at, and the pause between two looks.
+/// Attempts to open a topic that another process is just making, and the pause between two attempts.
 const MOST_TRIES: u32 = 100;
 const TRY_NS: u64 = 10_000_000;
 
-/// Runs the OMS. The first signal to end stops it in good order, the second ends the process at once; a SIGHUP has it read
-/// its files again.
+/// Runs the OMS. The first signal to end stops it in order, the second ends the process at once; a SIGHUP makes it
+/// read its files again.
 pub fn run(settings: &Settings) -> anyhow::Result<Outcome> {
     let clock = HostClock::get()?;
     let (events, hear) = sync_channel(MOST_WAITING);
@@ -51,14 +51,14 @@ pub fn run(settings: &Settings) -> anyhow::Result<Outcome> {
     let ready = || {
         copies.begin();
         lines.say("ready", &[], "ready");
-        // Who was not started by systemd has nobody to tell.
+        // A failure is ignored: without systemd there is no socket to notify.
         let _ = sd_notify::notify(&[NotifyState::Ready]);
     };
     let ended = tickpath_server::run(clock, &config, &server, ticks, &stop, ready);
     let _ = sd_notify::notify(&[NotifyState::Stopping]);
     drop(shown);
     drop(copies);
-    // The last sender goes with it, and the lines end.
+    // The server holds the last sender, so the writing thread ends.
     drop(server);
     let _ = written.join();
     ended?;
@@ -95,14 +95,14 @@ fn show(settings: &Settings, server: &mut ServerConfig, lines: &Lines) -> anyhow
     Ok(Some(serving))
 }
 
-/// A port of the page or the metrics: TLS where others than this host can reach it, if the file has a certificate.
+/// Returns a port of the page or the metrics: with TLS where other hosts can reach it, if the file has a certificate.
 fn endpoint(settings: &Settings, address: SocketAddr) -> Endpoint {
     let tls = settings.listen.tls.as_ref().filter(|_| !address.ip().is_loopback());
     let tls = tls.map(|tls| TlsFiles { certificate: tls.certificate.clone(), key: tls.key.clone() });
     Endpoint { address, tls }
 }
 
-/// The URL by which the page's admins log in.
+/// Returns the URL by which the page's admins log in.
 fn oms_url(settings: &Settings, server: &ServerConfig) -> String {
     if let Some(path) = &server.unix {
         return format!("unix://{}", path.display());
@@ -120,9 +120,9 @@ fn oms_url(settings: &Settings, server: &ServerConfig) -> String {
     }
 }
 
-/// Returns a socket for the page's own admins, in a folder beside the journal that only this user may enter. Without one
-/// they would log in over TLS, where this host need not trust the certificate's authority, nor be called by its names.
-/// None if there can be no such folder.
+/// Returns a socket for the page's own admins, in a folder beside the journal that only this user may enter; none if
+/// there can be no such folder. Without the socket admins would log in over TLS, where this host need not trust the
+/// certificate's authority, nor be called by its names.
 fn own_socket(journal: &Path) -> Option<PathBuf> {
     /// Bytes of a Unix socket's path, its end included.
     const MOST_SOCKET_PATH: usize = 108;
@@ -134,30 +134,30 @@ fn own_socket(journal: &Path) -> Option<PathBuf> {
         return None;
     }
     fs::create_dir_all(folder.parent()?).ok()?;
-    // One that an earlier start has left will do, if only this user may enter it.
+    // The folder of an earlier start is reused, if only this user may enter it.
     let _ = DirBuilder::new().mode(0o700).create(&folder);
     let found = fs::symlink_metadata(&folder).ok()?;
     let is_ours = found.is_dir() && found.uid() == rustix::process::geteuid().as_raw() && found.mode() & 0o077 == 0;
     is_ours.then_some(socket)
 }
 
-/// The users of the page: those of the OMS's file, read again when that has changed.
+/// The users of the page: those of the OMS's users file, which is read again when it has changed.
 struct Directory {
     file: PathBuf,
     known: Mutex<(Changed, Arc<Users>)>,
 }
 
-/// When a file was last written, and how long it is; none if it is not there.
+/// Time of a file's last write, and its length; none if the file does not exist.
 type Changed = Option<(SystemTime, u64)>;
 
 impl Directory {
     fn new(settings: &Settings) -> Self {
         let file = settings.users_file.clone();
-        // Whatever was written since the settings were read is read again at the first look.
+        // Without a known time the first lookup reads the file again, for changes since the settings were read.
         Self { file, known: Mutex::new((None, Arc::new(settings.users.clone()))) }
     }
 
-    /// The users of now; a file with a mistake changes nothing, and the OMS tells of it.
+    /// Returns the current users; a file with a mistake changes nothing, and the OMS reports the mistake.
     fn users(&self) -> Arc<Users> {
         let mut known = self.known.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let found = fs::metadata(&self.file).ok();
@@ -197,13 +197,13 @@ impl UserDirectory for Directory {
     }
 }
 
-/// A reader of reference prices. The topic is made if nobody has: who publishes takes it up.
+/// Opens a reader of reference prices. A missing topic is made here; its publisher takes it over later.
 fn market(topic: &str, clock: &HostClock) -> anyhow::Result<Reader> {
     let place = Place::shared_memory(topic)?;
     let mut tries = 0;
     loop {
         if !place.exists() {
-            // Who makes it at the same moment is as good.
+            // Another process may make the topic at the same moment, which does no harm.
             drop(Writer::open(&LogConfig::topic(place.clone(), Policy::Overwrite), clock.calibration()));
         }
         match Reader::open(&place, Start::Oldest, Registration::Registered) {

@@ -1,4 +1,4 @@
-//! `tickpath order status`: how an order stands, as the OMS knows it, or once its venue has answered.
+//! `tickpath order status`: the state of an order at the OMS, or once its venue has answered.
 //!
 //! ```text
 //!   tickpath order status 7 --session 2
@@ -32,7 +32,7 @@ pub fn run(args: &StatusArgs) -> anyhow::Result<Outcome> {
     told
 }
 
-/// Finds the order, has its venue asked if that is wanted, and prints how the order stands.
+/// Finds the order, makes the OMS query its venue if requested, and prints the order's state.
 fn tell(talk: &mut Talk, args: &StatusArgs) -> anyhow::Result<Outcome> {
     let found = match args.order_id {
         Some(order) => by_id(talk, order)?,
@@ -54,7 +54,7 @@ fn tell(talk: &mut Talk, args: &StatusArgs) -> anyhow::Result<Outcome> {
     Ok(Outcome::Good)
 }
 
-/// The order with this id of the OMS. One that is not there, or that the user may not see, is told as such.
+/// Returns the order with this id of the OMS; prints a line if it does not exist or the user may not see it.
 fn by_id(talk: &mut Talk, order: OrderId) -> anyhow::Result<Option<Row>> {
     match talk.ask(Query::ORDER, order.0) {
         Ok(rows) => {
@@ -71,7 +71,7 @@ fn by_id(talk: &mut Talk, order: OrderId) -> anyhow::Result<Option<Row>> {
     }
 }
 
-/// The order of the session by its client's id. Why there is none is told as the OMS says it.
+/// Returns the order of the session by its client order id; prints the OMS's denial if there is none.
 fn of_session(talk: &mut Talk, args: &StatusArgs) -> anyhow::Result<Option<Row>> {
     let (id, session) = (ClientOrderId(args.common.id.unwrap_or_else(utc_ns)), talk.client.welcome().session);
     let question = args.question(id);
@@ -84,7 +84,7 @@ fn of_session(talk: &mut Talk, args: &StatusArgs) -> anyhow::Result<Option<Row>>
         _ => None,
     });
     match (heard.found, heard.ended) {
-        // The answer names the question; the order's own id is the one that was asked for.
+        // The answer carries the id of the request; the printed report gets the order's own client order id.
         (Some(Ok(report)), _) => Ok(Some((session, ExecutionReport { client_order_id: question.original, ..report }))),
         (Some(Err(denial)), _) => say(&denial_line(session, &denial)).map(|()| None),
         (None, Some(why)) => bail!(Unanswered(format!("how the order stands is not known: {why}"))),

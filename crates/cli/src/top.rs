@@ -1,4 +1,4 @@
-//! `tickpath top`: a running OMS at a glance, from its counters and its journal, without a word to it.
+//! `tickpath top`: a running OMS at a glance, read from its counters and its journal without sending it anything.
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
@@ -22,17 +22,17 @@ use crate::desk::Known;
 use crate::outcome::Outcome;
 use crate::print::say;
 
-/// Columns of a frame that goes to no terminal, if the environment's COLUMNS says nothing.
+/// Columns of a frame that is printed as text, if the environment variable COLUMNS is not set.
 const TEXT_WIDTH: u16 = 120;
 /// Rows above the open orders: the head, then latency with orders beside, then sessions with positions beside.
 const HEAD_ROWS: u16 = 1;
 const STATE_ROWS: u16 = 7;
 const LEAST_ROWS: u16 = 4;
-/// Rows of sessions and positions at most.
+/// Max rows of sessions and positions.
 const MOST_MIDDLE: usize = 8;
-/// Inputs that are taken at once.
+/// Max journal inputs read per turn.
 const INPUTS: usize = 1 << 16;
-/// Orders of a page up or down.
+/// Number of orders that a page key moves by.
 const PAGE: usize = 20;
 
 #[derive(Debug, Clone, Args)]
@@ -47,7 +47,7 @@ pub struct Top {
 
 pub fn run(args: &Top) -> anyhow::Result<Outcome> {
     let known = Known::read(&args.config);
-    // Who may not read the users sees sessions without their names.
+    // A user without read access to the users file sees sessions without names.
     let users = Users::read(&known.users_file).unwrap_or_default();
     let names = Names {
         oms: known.name.clone(),
@@ -62,12 +62,12 @@ pub fn run(args: &Top) -> anyhow::Result<Outcome> {
     }
     let mut terminal = ratatui::try_init()?;
     let ended = screen.show(&mut terminal);
-    // A terminal that is gone needs no restoring.
+    // A failure to restore is ignored: the terminal may be gone.
     let _ = ratatui::try_restore();
     ended.map(|()| Outcome::Good)
 }
 
-/// What the things of an OMS are called.
+/// Returns the names of an OMS's instruments, venues and users.
 pub fn names(settings: &Settings, users: &Users) -> Names {
     Names {
         oms: settings.name.clone(),
@@ -77,12 +77,11 @@ pub fn names(settings: &Settings, users: &Users) -> Names {
     }
 }
 
-/// Returns the user of each session.
 fn owners(users: &Users) -> BTreeMap<u16, String> {
     users.list.iter().flat_map(|user| user.sessions.iter().map(|session| (*session, user.name.clone()))).collect()
 }
 
-/// What feeds the frames.
+/// Sources of the frames.
 struct Screen {
     names: Names,
     meters: Meters,
@@ -97,7 +96,7 @@ impl Screen {
         Ok(Self { names, meters, recent: Recent::default(), follower: Follower::open(&place)? })
     }
 
-    /// The frame of now.
+    /// Returns the current frame.
     fn view(&mut self) -> anyhow::Result<View> {
         while self.follower.step(INPUTS)? > 0 {}
         if let Ok(reading) = self.meters.read() {
@@ -127,7 +126,7 @@ impl Screen {
     }
 }
 
-/// The first order that is shown after a key; none if the key means the end.
+/// Returns the index of the first visible order after a key press; none if the key quits.
 fn turned(key: &KeyEvent, first: usize) -> Option<usize> {
     match key.code {
         KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => None,
@@ -140,7 +139,7 @@ fn turned(key: &KeyEvent, first: usize) -> Option<usize> {
     }
 }
 
-/// A frame as lines, as high as it needs to be.
+/// Returns a frame as lines, as high as the content needs.
 fn text(view: &View) -> String {
     let width = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     let width: u16 = width.filter(|columns| (40..=1_000).contains(columns)).unwrap_or(TEXT_WIDTH);
@@ -244,7 +243,7 @@ fn session_table(view: &View) -> Table<'_> {
         Row::new([right(session.session.to_string()), name, Cell::from(session.state), open, requests, denied])
     };
     let widths = [7, 12, 9, 6, 9, 7].map(Constraint::Length);
-    // Those that matter come first: whoever is there, then whoever has orders.
+    // Sessions that are logged in come first, then those with open orders.
     let mut sessions: Vec<_> = view.sessions.iter().collect();
     sessions.sort_by_key(|session| (session.state != "logged in", session.open_orders == 0, session.session));
     let title = left_out("sessions", sessions.len().saturating_sub(MOST_MIDDLE));
@@ -264,13 +263,14 @@ fn position_table(view: &View) -> Table<'_> {
     table(&left_out("positions", more), heads, &widths, view.positions.iter().take(MOST_MIDDLE).map(row))
 }
 
-/// The open orders, from the first that is shown on. A narrow screen goes without columns, and never without a part of an id.
+/// Returns the table of open orders, beginning with the first visible one. A narrow screen drops columns, and never
+/// cuts an order id.
 fn order_table(view: &View, first: usize, width: u16) -> Table<'_> {
     const HEADS: [&str; 10] =
         ["order", "session", "account", "symbol", "venue", "side", "leaves", "filled", "price", "status"];
     const WIDE: [usize; 10] = [18, 7, 8, 12, 8, 5, 10, 10, 14, 16];
     const RIGHT: [bool; 10] = [false, true, true, false, false, false, true, true, true, false];
-    /// Columns in the order in which they are left out.
+    /// Columns in the order in which a narrow screen drops them.
     const SPARE: [usize; 6] = [4, 2, 1, 7, 5, 3];
     let rows: Vec<[String; 10]> = view.orders.iter().map(order_cells).collect();
     let longest = |column: usize| rows.iter().map(|cells| cells[column].chars().count()).max().unwrap_or(0);
@@ -334,7 +334,7 @@ fn strong() -> Style {
     Style::new().add_modifier(Modifier::BOLD)
 }
 
-/// Lines of the alarms, which may be wider than the screen.
+/// Returns the number of lines of the alarms, which wrap where they are wider than the screen.
 fn alarm_rows(view: &View, width: u16) -> u16 {
     let rows = |alarm: &String| (alarm.chars().count() as u16 + 2).div_ceil(width.max(20)) + 1;
     view.alarms.iter().map(|alarm| rows(alarm) - 1).sum()

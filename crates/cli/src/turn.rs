@@ -1,4 +1,4 @@
-//! Around a measurement: one at a time on a machine, and a Ctrl-C that leaves nothing behind.
+//! Guards around a measurement: one at a time on a machine, and a Ctrl-C that leaves nothing behind.
 
 use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, Write};
@@ -15,21 +15,22 @@ use tickpath_result::ResultFile;
 use crate::outcome::Outcome;
 use crate::print::note;
 
-/// The right to measure on this machine; given back when it is dropped, or its process ends.
+/// The right to measure on this machine; released when it is dropped, or its process ends.
 ///
-/// The turn is the lock of a file that holds the process id of its owner, when it began and its command. Each user has a file
-/// of its own: any user may make files in a temporary folder, and one who holds the lock of a shared file would stop the benches
+/// The right is the lock of a file with the owner's process id, start time and command. Each user has a file of its
+/// own: any user may make files in a temporary folder, and could hold the lock of a shared file to block the benches
 /// of all others.
 pub struct Turn {
     _lock: Option<File>,
 }
 
 impl Turn {
-    /// Waits until no other bench of this user runs: two at once would measure each other. Where the file cannot be used,
-    /// says why on standard error, and measures without a turn.
+    /// Waits until no other bench of this user runs: two benches at once would disturb each other. If the file cannot
+    /// be used, the reason is printed on standard error and the bench measures without the lock.
     ///
-    /// From then on the first Ctrl-C ends the processes of a run, whom the terminal tells too, and no other run begins; this
-    /// one then removes what it made on servers and saves what there is. The second one ends it at once.
+    /// From then on the first Ctrl-C ends the processes of a run, which receive the terminal's signal too, and no
+    /// other run begins; this process then removes what it made on servers and saves the results so far. A second
+    /// Ctrl-C ends it at once.
     pub fn take() -> anyhow::Result<Self> {
         let path = std::env::temp_dir().join(format!("tickpath-bench-{}.lock", geteuid().as_raw()));
         let lock = match own_file(&path) {
@@ -47,13 +48,13 @@ impl Turn {
         Ok(Self { _lock: lock })
     }
 
-    /// Whether there was a Ctrl-C.
+    /// Returns whether Ctrl-C was pressed.
     pub fn is_interrupted(&self) -> bool {
         interruption().load(Ordering::Relaxed)
     }
 
-    /// Ends a measurement that is `done` or broke off: what there is of a result says so, and is shown and saved. A Ctrl-C
-    /// is no error.
+    /// Ends a measurement that is `done` or failed: a partial result is marked as such, shown and saved. A Ctrl-C is
+    /// no error.
     pub fn end(
         self,
         done: anyhow::Result<()>,
@@ -75,7 +76,7 @@ impl Turn {
     }
 }
 
-/// Says in the result that the bench broke off, and why, unless a run says so already.
+/// Notes in the result that the bench broke off, and why, unless a run has that note already.
 fn mark(result: &mut ResultFile, why: &str) {
     let is_told = result.runs.iter().flat_map(|run| &run.notes).any(|note| note.contains(why));
     if !is_told {
@@ -83,33 +84,33 @@ fn mark(result: &mut ResultFile, why: &str) {
     }
 }
 
-/// Takes the lock. A wait for it is told in any case: nothing else shows why a command stands still.
+/// Locks the file. A wait for the lock is always printed: nothing else shows why the command is stalled.
 fn wait(mut file: File) -> anyhow::Result<File> {
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
             let mut words = String::new();
-            // The words are for people: without them it waits all the same.
+            // The text is for people only: a failure to read it does not matter.
             let _ = file.read_to_string(&mut words);
             note(&format!("{}; waiting for its end, for two would measure each other", holder(&words)));
             file.lock().context("cannot wait for another bench")?;
         }
         Err(TryLockError::Error(error)) => return Err(error).context("cannot ask whether another bench runs"),
     }
-    // A file of root's cannot be written; its lock is the same.
+    // A file owned by root cannot be written by other users; its lock works all the same.
     let words = format!("{} {} {}", std::process::id(), utc_ns() / 1_000_000_000, command());
     let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(words.as_bytes()));
     Ok(file)
 }
 
-/// The command of this process, without what it is to measure: `tickpath bench queue`.
+/// Returns the command of this process without its arguments: `tickpath bench queue`.
 fn command() -> String {
     let is_word = |word: &String| word.chars().all(|c| c.is_ascii_lowercase());
     let words: Vec<String> = std::env::args().skip(1).take_while(is_word).take(2).collect();
     format!("tickpath {}", words.join(" "))
 }
 
-/// The holder of the lock, by its own words: its process, when it began in UTC seconds, its command.
+/// Returns a description of the lock's holder from the text in its file: process, start in UTC seconds, command.
 fn holder(words: &str) -> String {
     let mut words = words.splitn(3, ' ');
     let (who, since, command) = (words.next(), words.next().and_then(|since| since.parse::<u64>().ok()), words.next());

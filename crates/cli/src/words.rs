@@ -1,12 +1,12 @@
-//! `tickpath oms kill|unkill|mass-cancel|resolve|enter|day-end`: an admin's words to a running OMS, and what came of them.
+//! `tickpath oms kill|unkill|mass-cancel|resolve|enter|day-end`: admin commands to a running OMS, and their outcome.
 //!
 //! ```text
 //!   tickpath oms kill account 7 --cancel
 //!   order 3474042.12 of session 0 (client order id 12): canceled, 0 filled
 //!   record 4712: the kill switch of account 7 is on; 1 order: 1 canceled
 //! ```
-//! Each word is an input in the OMS's journal. A command ends when nothing of what it asked for is on its way any more, or
-//! says what still is.
+//! Each admin command is an input in the OMS's journal. The program ends when nothing that the command asked for is
+//! pending any more, or reports what still is.
 
 use std::path::PathBuf;
 
@@ -35,7 +35,7 @@ use crate::order::Whom;
 use crate::outcome::Outcome;
 use crate::print::{note, say};
 
-/// Between two questions after an order that is on its way, in nanoseconds.
+/// Time between two queries of a pending order, in nanoseconds.
 const ASK_NS: u64 = 20_000_000;
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -97,7 +97,7 @@ pub struct ResolveArgs {
     /// All that was filled of it
     #[arg(long, value_name = "QUANTITY", value_parser = quantity, allow_negative_numbers = true)]
     pub filled: Quantity,
-    /// Who says so and why, up to 32 bytes: it is in the journal
+    /// Name and reason of the operator, up to 32 bytes, for the journal
     #[arg(long, value_name = "TEXT", value_parser = reason)]
     pub reason: Reason,
     #[command(flatten)]
@@ -136,7 +136,7 @@ pub struct OrderArgs {
     /// Its limit; none for a market order
     #[arg(value_parser = price, allow_negative_numbers = true)]
     pub price: Option<Price>,
-    /// What it was sent to the venue as, as `tickpath orders --foreign` prints it
+    /// Name under which the order was sent to the venue, as `tickpath orders --foreign` prints it
     #[arg(long, value_name = "EPOCH.N", value_parser = order_id, required_unless_present = "venue_order_id")]
     pub sent_as: Option<OrderId>,
     /// The venue's own id of it
@@ -157,7 +157,7 @@ pub struct OrderArgs {
     /// How long it works: day, gtc, ioc or fok
     #[arg(long, value_name = "TIF", default_value = "day", value_parser = time_in_force)]
     pub tif: TimeInForce,
-    /// Who says so and why, up to 32 bytes: it is in the journal
+    /// Name and reason of the operator, up to 32 bytes, for the journal
     #[arg(long, value_name = "TEXT", value_parser = reason)]
     pub reason: Reason,
     #[command(flatten)]
@@ -181,7 +181,7 @@ pub struct FillArgs {
     /// The venue's number of the event, if it is known
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub venue_sequence: Option<u64>,
-    /// Who says so and why, up to 32 bytes: it is in the journal
+    /// Name and reason of the operator, up to 32 bytes, for the journal
     #[arg(long, value_name = "TEXT", value_parser = reason)]
     pub reason: Reason,
     #[command(flatten)]
@@ -203,14 +203,14 @@ pub struct PositionArgs {
     /// The quantity is a change of the position, which may have been traded already
     #[arg(long)]
     pub adjust: bool,
-    /// Who says so and why, up to 32 bytes: it is in the journal
+    /// Name and reason of the operator, up to 32 bytes, for the journal
     #[arg(long, value_name = "TEXT", value_parser = reason)]
     pub reason: Reason,
     #[command(flatten)]
     pub admin: Admin,
 }
 
-/// A text as a record has it.
+/// A reason in the fixed-size form that a journal record holds.
 #[derive(Debug, Clone, Copy)]
 pub struct Reason(pub [u8; 32]);
 
@@ -304,7 +304,7 @@ pub fn enter(enter: &Enter) -> anyhow::Result<Outcome> {
 }
 
 impl Admin {
-    /// The OMS and the user.
+    /// Returns the address and the login of the OMS, without a session.
     pub fn whom(&self) -> Whom {
         Whom {
             config: self.config.clone(),
@@ -315,7 +315,7 @@ impl Admin {
         }
     }
 
-    /// Logs in for a command about a scope: its code, its target and what it is called.
+    /// Logs in for a command about a scope, and returns the scope's code, its target and its name in a sentence.
     fn talk_about(&self, scope: &Scope) -> anyhow::Result<(Talk, u8, u32, String)> {
         let (code, target) = scope.read()?;
         let known = self.whom().known();
@@ -333,23 +333,23 @@ impl Admin {
     }
 }
 
-/// A connection for commands and questions, each of which is answered within some time.
+/// A connection for admin commands and queries, each with a time limit for its answer.
 pub struct Talk {
     pub client: Client,
     clock: HostClock,
     patience_ns: u64,
 }
 
-/// An order with its session.
+/// An order with the number of its session.
 pub type Row = (u16, ExecutionReport);
 
 impl Talk {
-    /// Waits for each answer for so many seconds.
+    /// Wraps a connection; each answer is awaited for at most `wait` seconds.
     pub fn new(client: Client, wait: u32) -> anyhow::Result<Self> {
         Ok(Self { client, clock: HostClock::get()?, patience_ns: u64::from(wait) * SECOND_NS })
     }
 
-    /// Refuses a user who is no admin.
+    /// Rejects a user who is no admin, and closes the connection.
     pub fn require_admin(self, user: &str) -> anyhow::Result<Self> {
         if self.client.welcome().role == tickpath_session::Role::Admin.code() {
             return Ok(self);
@@ -358,15 +358,14 @@ impl Talk {
         bail!(Usage(format!("'{user}' is no admin; name one by --user")))
     }
 
-    /// The instruments of the OMS.
     pub fn instruments<'a>(&mut self, known: &'a Known) -> anyhow::Result<Instruments<'a>> {
         Instruments::of(&mut self.client, known, (self.patience_ns / SECOND_NS) as u32)
     }
 
-    /// Sends an admin command, prints what became of it and of each order that it meant, and ends the connection.
+    /// Sends an admin command, prints its outcome and that of each affected order, and closes the connection.
     fn say<W: IntoBytes + Immutable>(mut self, kind: RecordKind, word: &W, what: &str) -> anyhow::Result<Outcome> {
         let (record, mut orders) = self.word(kind, word.as_bytes())?;
-        // From here on the command is taken, whatever becomes of the OMS.
+        // The OMS has acknowledged the command, even if the connection is lost from here on.
         let lost = self.follow(&mut orders);
         self.client.close();
         let what = match kind {
@@ -380,7 +379,7 @@ impl Talk {
         told
     }
 
-    /// Sends an admin command; gives its record and the orders that it meant.
+    /// Sends an admin command, and returns its journal record and the affected orders.
     pub fn word(&mut self, kind: RecordKind, record: &[u8]) -> anyhow::Result<(u64, Vec<Row>)> {
         if self.client.word(kind.code(), record).is_err() {
             bail!("the connection was lost before the command was sent; run it again");
@@ -398,7 +397,8 @@ impl Talk {
         }
     }
 
-    /// Asks for each pending order until it is decided, or the time is over. Gives why nothing more can be asked, if so.
+    /// Queries each pending order until its state is final or the time limit is over. Returns the reason if the
+    /// connection ends first.
     fn follow(&mut self, orders: &mut [Row]) -> Option<String> {
         let from = self.clock.ticks();
         while orders.iter().any(|(_, order)| is_pending(order))
@@ -415,7 +415,7 @@ impl Talk {
         None
     }
 
-    /// Asks the OMS. Gives the rows of its answer, or why there is none.
+    /// Sends a query. Returns the rows of the answer, or the reason why there is none.
     pub fn ask(&mut self, what: u32, order: u64) -> Result<Vec<Row>, String> {
         if self.client.query(Query { what, order, ..Query::default() }).is_err() {
             return Err("the connection was lost".to_owned());
@@ -428,7 +428,8 @@ impl Talk {
         }
     }
 
-    /// Waits for the venue's answer to the question of the admin command with this record. Gives the rows of the answer.
+    /// Waits for the venue's answer to the query of the admin command with this journal record. Returns the rows of
+    /// the answer.
     pub fn answer(&mut self, record: u64) -> anyhow::Result<Vec<Row>> {
         let from = self.clock.ticks();
         loop {
@@ -445,7 +446,7 @@ impl Talk {
         }
     }
 
-    /// Hears until this is there, the connection is lost, or the time is over.
+    /// Receives events until the expected event is there, the connection is lost, or the time limit is over.
     pub fn hear<T>(&mut self, is_it: impl Fn(&Event) -> Option<T>) -> Heard<T> {
         let (from, mut heard) = (self.clock.ticks(), Heard { found: None, rows: Vec::new(), ended: None });
         while heard.found.is_none()
@@ -475,7 +476,7 @@ pub struct Heard<T> {
 }
 
 impl Scope {
-    /// Its code, and its target: a number, or the name of a symbol.
+    /// Returns the scope's code and its target: a number, or the name of a symbol.
     fn read(&self) -> Result<(u8, Result<u32, &str>), Usage> {
         let words: Vec<&str> = self.scope.iter().map(String::as_str).collect();
         let number = |text: &str| text.parse::<u16>().map(u32::from).ok();
@@ -493,14 +494,14 @@ impl Scope {
         }
     }
 
-    /// Returns its name, as a sentence has it.
+    /// Returns the scope's name for use in a sentence.
     fn name(&self) -> String {
         let words = self.scope.join(" ");
         if self.scope.len() == 1 { format!("the {words}") } else { words }
     }
 }
 
-/// Prints what became of each order, and how many of them stand how; `lost` is why no more was heard of them.
+/// Prints the state of each order and the number of orders in each state; `lost` is the reason why the reports ended early.
 fn tell(record: u64, what: &str, orders: &[Row], lost: Option<String>) -> anyhow::Result<Outcome> {
     let mut text = String::new();
     let mut counts: Vec<(String, usize)> = Vec::new();
@@ -537,7 +538,7 @@ fn status(order: &ExecutionReport) -> String {
     OrdStatus::from_code(order.status).map_or_else(|| order.status.to_string(), word)
 }
 
-/// Notes the orders that outlive a day, for their venue works them still.
+/// Prints a note about the orders that stay open after the end of the day, because their venues still work them.
 fn note_working(orders: &[Row]) {
     let works = |(_, order): &&Row| order.leaves_quantity.0 > 0 && !is_pending(order);
     let (count, verb) = match orders.iter().filter(works).count() {
@@ -548,7 +549,7 @@ fn note_working(orders: &[Row]) {
     note(&format!("tickpath: {count} still {verb} and outlive the day; cancel those that should not"));
 }
 
-/// Whether something that was asked of the order is on its way.
+/// Returns whether a request for the order is pending, or the order is in doubt.
 pub fn is_pending(order: &ExecutionReport) -> bool {
     let pending = [OrdStatus::PendingCancel, OrdStatus::PendingNew, OrdStatus::PendingReplace, OrdStatus::Unknown];
     OrdStatus::from_code(order.status).is_some_and(|status| pending.contains(&status))

@@ -3,8 +3,8 @@
 //! ```text
 //! strategy DESK [TICKS_URL [TOPIC [EDGE]]]
 //! ```
-//! DESK is a folder that `tickpath oms init` has filled, and whose OMS runs. On a recording, `file:///FOLDER`, it ends with
-//! it, else with the process.
+//! DESK is a folder that `tickpath oms init` has filled, and whose OMS runs. With a recording, `file:///FOLDER`, the
+//! strategy ends at the recording's end, otherwise with the process.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -18,13 +18,13 @@ use tickpath_market::{
 };
 use zerocopy::FromBytes;
 
-/// BTCUSDT of the instruments.csv that `init` leaves.
+/// BTCUSDT in the instruments.csv that `init` writes.
 const SYMBOL: SymbolId = SymbolId(1);
 const QUANTITY: Quantity = Quantity(100_000);
-/// A recording is over when no report has come for so long.
+/// Time without a report after which a recording is over.
 const LINGER_NS: u64 = 1_000_000_000;
 
-/// Buys what has fallen below its mean by an edge or more, and sells what has risen so far.
+/// A strategy that buys at an edge or more below the mean, and sells at an edge or more above it.
 struct Fade {
     edge: i64,
     mean: Option<i64>,
@@ -66,7 +66,7 @@ impl Fade {
     }
 }
 
-/// What the OMS says; how much it was.
+/// Handles the OMS's events, and returns their number.
 fn hear(orders: &mut Client) -> Result<usize, Box<dyn Error>> {
     Ok(orders.poll(|event| match event {
         Event::Report { .. } | Event::Connected(_) => {}
@@ -91,7 +91,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut strategy = Fade { edge: edge.0, mean: None, next_id: utc_ns() };
     println!("trading {topic:?} of {url}");
     loop {
-        // Asked first: what somebody published before he was gone is there.
+        // The state is read before the ticks, so that ticks published before the publisher's exit are not missed.
         let is_over = is_recording && ticks.publisher() == PublisherState::Absent;
         let mut failed = Ok(());
         let found = ticks.poll(64, &mut |event| {

@@ -1,4 +1,4 @@
-//! Where an OMS listens.
+//! The address of an OMS.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,17 +6,17 @@ use std::str::FromStr;
 
 use crate::ClientError;
 
-/// A place that a socket can connect to.
+/// An address that a socket can connect to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Address {
     Unix(PathBuf),
-    /// A Unix socket, and from the logon on lanes in shared memory.
+    /// A Unix socket, and shared-memory lanes from the logon on.
     Lanes(PathBuf),
     Tcp {
         host: String,
         port: u16,
     },
-    /// The file of whom to trust; the host's own authorities if there is none.
+    /// TLS, with the file of the trusted authorities; without a file, the host's own authorities.
     Tls {
         host: String,
         port: u16,
@@ -66,7 +66,7 @@ fn write_place(f: &mut fmt::Formatter<'_>, scheme: &str, host: &str, port: u16) 
     if host.contains(':') { write!(f, "{scheme}://[{host}]:{port}") } else { write!(f, "{scheme}://{host}:{port}") }
 }
 
-/// Somebody may have written a password where none belongs.
+/// Removes a login from a URL for an error message, because the user may have written a password there.
 fn without_login(url: &str) -> String {
     match url.rsplit_once('@') {
         Some((_, place)) => format!("...@{place}"),

@@ -1,4 +1,4 @@
-//! The client itself.
+//! The client.
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
@@ -16,23 +16,22 @@ use crate::numbers::Numbers;
 use crate::reconnect::{Outcome, Reconnect, longer};
 use crate::{ClientError, Config, Counts, Event, SendError, Since};
 
-/// A connection that lived as long as this was a good one: the next is made without a pause.
+/// Min lifetime of a good connection: after its loss, the client reconnects without a pause.
 const GOOD_AGE_NS: u64 = 1_000_000_000;
 
-/// The longest sleep while an answer is awaited.
+/// Longest sleep while an answer is outstanding.
 const WAIT_NS: u64 = 10_000_000;
 
-/// A session with an OMS. Dropped without [`Self::close`] it is a session whose client was lost, with what the OMS does
-/// then.
+/// A session with an OMS. Dropping it without [`Self::close`] counts as a lost client for the OMS.
 #[derive(Debug)]
 pub struct Client {
     clock: HostClock,
     entry: Arc<Entry>,
     numbers: Numbers,
     link: Link,
-    /// What happened and was not told yet.
+    /// Events that were not reported to the program yet.
     untold: VecDeque<Event>,
-    /// The pause before the next attempt, in nanoseconds.
+    /// Pause before the next attempt, in nanoseconds.
     pause_ns: u64,
     welcome: Welcome,
     shares_clock: bool,
@@ -46,7 +45,7 @@ enum Link {
 }
 
 impl Client {
-    /// Connects and logs on, once; it waits for that. The first [`Self::poll`] tells of it.
+    /// Connects and logs on once, and waits for the result. The first [`Self::poll`] reports it.
     pub fn connect(config: Config) -> Result<Self, ClientError> {
         let clock = HostClock::get().map_err(|e| ClientError::Clock(Arc::new(e)))?;
         let numbers = Numbers::new(&config);
@@ -62,30 +61,31 @@ impl Client {
         Ok(client)
     }
 
-    /// Sends a request, stamped now, and gives the number that it has in the session. It never waits.
+    /// Sends a request, stamped now, and returns its number in the session. It never waits.
     ///
-    /// A number is no proof that the request has left or was taken: reports tell, and [`Event::NotTaken`] does.
+    /// A number does not prove that the request was sent or taken: reports do, and [`Event::NotTaken`] reports the
+    /// opposite.
     pub fn send(&mut self, request: &Request) -> Result<u64, SendError<Request>> {
         self.send_at(request, self.clock.ticks())
     }
 
-    /// The same of a request that was first tried at `stamp`, in ticks of the host's clock: what the OMS did not take at
-    /// once keeps its T0.
+    /// Sends a request that was first tried at `stamp`, in ticks of the host's clock, so that a request that the OMS
+    /// did not take at once keeps its T0.
     pub fn send_at(&mut self, request: &Request, stamp: u64) -> Result<u64, SendError<Request>> {
         self.say(request, stamp)?;
-        // It is kept once it is on its way: what is kept lies in memory that nobody has touched yet.
+        // The request is kept after the flush, because keeping it may touch new memory.
         self.flush();
         Ok(self.numbers.keep(request))
     }
 
-    /// Like [`Self::send_at`], but the bytes leave with the next send, [`Self::flush`] or poll: many requests at once
-    /// are one call of the operating system.
+    /// Queues a request like [`Self::send_at`]; the next send, [`Self::flush`] or poll sends its bytes, so that many
+    /// requests need one system call.
     pub fn gather(&mut self, request: &Request, stamp: u64) -> Result<u64, SendError<Request>> {
         self.say(request, stamp)?;
         Ok(self.numbers.keep(request))
     }
 
-    /// Says a request, under the number by which it will be kept.
+    /// Writes a request, under the number by which it will be kept.
     fn say(&mut self, request: &Request, stamp: u64) -> Result<(), SendError<Request>> {
         request.check().map_err(|reason| SendError::Malformed { given: *request, reason })?;
         let line = ready(&mut self.link, *request)?;
@@ -97,12 +97,12 @@ impl Client {
         Ok(())
     }
 
-    /// Sends an operator's word: a record of `tickpath-orders`. It has no number;
-    /// [`Event::WordAnswered`] tells what became of it. A word whose connection was lost gets no answer.
+    /// Sends an admin command: a record of `tickpath-orders`. It has no number; [`Event::WordAnswered`] reports its
+    /// result. A command whose connection was lost gets no answer.
     ///
     /// # Panics
     ///
-    /// If it is longer than a frame's payload, which no record is.
+    /// Panics if it is longer than a frame's payload, which no record is.
     pub fn word(&mut self, kind: u8, bytes: &[u8]) -> Result<(), SendError<()>> {
         assert!(bytes.len() <= MOST_PAYLOAD, "a word of {} bytes is no record", bytes.len());
         let stamp = self.clock.ticks();
@@ -111,7 +111,7 @@ impl Client {
         Ok(())
     }
 
-    /// Asks something that changes nothing. [`Event::Answered`] is the end of the answer.
+    /// Sends a query, which changes nothing. [`Event::Answered`] ends its answer.
     pub fn query(&mut self, query: Query) -> Result<(), SendError<Query>> {
         let stamp = self.clock.ticks();
         ready(&mut self.link, query)?.say(Kind::Query.code(), 0, stamp, query.as_bytes());
@@ -119,15 +119,15 @@ impl Client {
         Ok(())
     }
 
-    /// Asks for the instruments of the OMS and waits for them, by ascending number; at most so many milliseconds without any
-    /// event. None if the OMS is of an older version, which does not list them. Other events are kept for the next
-    /// [`Self::poll`].
+    /// Asks for the instruments of the OMS and waits for them, at most this many milliseconds without any event; they
+    /// come by ascending number. Returns none if the OMS is of an older version, which does not list them. Other events
+    /// are kept for the next [`Self::poll`].
     pub fn instruments(&mut self, timeout_ms: u32) -> Result<Option<Vec<InstrumentRow>>, ClientError> {
         if self.welcome.version < INSTRUMENTS_VERSION {
             return Ok(None);
         }
         let (mut rows, mut others, mut end) = (Vec::new(), VecDeque::new(), None);
-        // Without a connection the poll gives the reason.
+        // Without a connection the poll returns the reason.
         let _ = self.query(Query { what: Query::INSTRUMENTS, ..Query::default() });
         let mut since = self.clock.ticks();
         let ended = loop {
@@ -155,15 +155,15 @@ impl Client {
         ended.map(|()| Some(rows))
     }
 
-    /// Hands over what was gathered, as far as the OMS takes it now.
+    /// Sends queued requests, as far as the OMS takes them now.
     pub fn flush(&mut self) {
         if let Link::Up(line) = &mut self.link {
             line.flush();
         }
     }
 
-    /// Tells what has happened, without waiting, and says how much it was. It reads once: who wants all there is polls
-    /// until nothing is left. The error is the end of the client: it does not come back.
+    /// Reports pending events without waiting, and returns their number. It reads once, so a program that wants all
+    /// events polls until none is left. The error is the end of the client, which does not reconnect.
     pub fn poll(&mut self, mut tell: impl FnMut(Event)) -> Result<usize, ClientError> {
         let mut told = 0;
         let tell = &mut |event| {
@@ -195,9 +195,9 @@ impl Client {
         Ok(told)
     }
 
-    /// Keeps the session alive without reading it: sends the heartbeat that is due, also on a connection that was made
-    /// again. A program that cannot take events for a while, because its own output blocks, calls this more often than
-    /// twice a heartbeat time; reports wait at the OMS meanwhile, and the next [`Self::poll`] reads on.
+    /// Sends the heartbeat that is due, also on a new connection after a loss, without reading events. A program that
+    /// cannot take events for a while, because its own output blocks, calls this more often than twice per heartbeat
+    /// time; reports wait at the OMS meanwhile, and the next [`Self::poll`] continues with them.
     pub fn keep_alive(&mut self) {
         let line = match &mut self.link {
             Link::Up(line) => Some(&mut **line),
@@ -211,7 +211,7 @@ impl Client {
         }
     }
 
-    /// Sleeps until a poll may find something, or for so long. It may wake early.
+    /// Sleeps until a poll may find an event, or until the timeout. It may wake early.
     pub fn wait(&mut self, timeout_ns: u64) {
         if !self.untold.is_empty() {
             return;
@@ -223,9 +223,9 @@ impl Client {
         }
     }
 
-    /// For an event loop: the descriptor that becomes readable when there may be something, none while there is none, and after
-    /// how many nanoseconds to look in any case. None of both if a poll may find something now. Behind it comes
-    /// [`Self::is_awake`], then a poll.
+    /// Returns, for an event loop, the descriptor that becomes readable with an event (none while there is no
+    /// connection) and the max nanoseconds until the next poll. Returns none if a poll may find an event now. After the
+    /// sleep, call [`Self::is_awake`], then poll.
     pub fn sleeps(&mut self) -> Option<(Option<BorrowedFd<'_>>, u64)> {
         if !self.untold.is_empty() {
             return None;
@@ -237,64 +237,64 @@ impl Client {
         }
     }
 
-    /// The event loop has woken.
+    /// Notes that the event loop has woken.
     pub fn is_awake(&mut self) {
         if let Link::Up(line) = &mut self.link {
             line.wake();
         }
     }
 
-    /// Ends the session in good order: what was sent gets a moment to leave.
+    /// Ends the session in good order: requests in flight get a moment to be sent.
     pub fn close(mut self) {
         self.leave();
     }
 
-    /// The same of a client that its owner still has: from here on it has ended.
+    /// Ends the session as [`Self::close`] does, for an owner that keeps the client.
     pub fn leave(&mut self) {
         if let Link::Up(line) = std::mem::replace(&mut self.link, Link::Over(ClientError::Closed)) {
             line.close();
         }
     }
 
-    /// True while requests can be sent.
+    /// Returns true while requests can be sent.
     pub fn is_connected(&self) -> bool {
         matches!(&self.link, Link::Up(line) if !line.is_broken())
     }
 
-    /// What the OMS said when the session was last connected.
+    /// Returns the OMS's welcome at the last connect.
     pub fn welcome(&self) -> &Welcome {
         &self.welcome
     }
 
-    /// True if the OMS stamps with the clock of this host, so that the stamps of its events can be converted here. An OMS
-    /// on another host has a counter of its own.
+    /// Returns true if the OMS stamps with the clock of this host, so that the stamps of its events can be converted
+    /// here. An OMS on another host has its own clock.
     pub fn shares_clock(&self) -> bool {
         self.shares_clock
     }
 
-    /// Where the reports stand: with it in its configuration, another start of the program goes on behind the last report
-    /// that was told.
+    /// Returns the report to resume from: in the configuration of the program's next start, it continues after the last
+    /// report that was passed to the program.
     pub fn since(&self) -> Since {
-        // What came with the welcome is not told yet.
+        // Events that arrived with the welcome are not reported yet.
         match self.entry.config.since {
             asked @ Since::Report { .. } if !self.untold.is_empty() => asked,
             _ => self.numbers.since(),
         }
     }
 
-    /// What was counted since this client was made.
+    /// Returns the counts since this client was created.
     pub fn counts(&self) -> Counts {
         self.numbers.counts
     }
 
-    /// Resumes on a connection.
+    /// Resumes on a new connection.
     fn resume(&mut self, line: Box<Line>, tell: &mut dyn FnMut(Event)) {
         (self.welcome, self.shares_clock) = (line.welcome, line.shares_clock);
         self.numbers.resume(&line.welcome, tell);
         self.link = Link::Up(line);
     }
 
-    /// Tells what came with the welcome.
+    /// Reports the events that arrived with the welcome.
     fn catch_up(&mut self, tell: &mut dyn FnMut(Event)) {
         if let Link::Up(line) = &mut self.link
             && let Err(why) = hear(line, &mut self.numbers, tell)
@@ -303,7 +303,7 @@ impl Client {
         }
     }
 
-    /// Gives a connection up.
+    /// Drops a connection.
     fn lose(&mut self, why: ClientError, tell: &mut dyn FnMut(Event)) {
         self.numbers.counts.losses += 1;
         if let Link::Up(line) = &self.link {
@@ -317,14 +317,14 @@ impl Client {
         }
     }
 
-    /// Ends for good.
+    /// Ends the client for good.
     fn end(&mut self, why: ClientError, tell: &mut dyn FnMut(Event)) {
         self.numbers.doubt(tell);
         self.link = Link::Over(why);
     }
 }
 
-/// The connection, if something can be said there now.
+/// Returns the connection, if a frame can be written there now.
 fn ready<T>(link: &mut Link, given: T) -> Result<&mut Line, SendError<T>> {
     let Link::Up(line) = link else { return Err(SendError::Disconnected(given)) };
     if line.is_full() {
@@ -337,7 +337,7 @@ fn ready<T>(link: &mut Link, given: T) -> Result<&mut Line, SendError<T>> {
     }
 }
 
-/// One turn of a connection: what came, then what is due.
+/// Runs one turn of a connection: reads events, then does pending work.
 fn turn(line: &mut Line, numbers: &mut Numbers, tell: &mut dyn FnMut(Event)) -> Result<(), ClientError> {
     let has_read = line.read()?;
     let now = line.now();

@@ -1,56 +1,56 @@
-//! How a client comes to its session.
+//! Configuration of a client.
 
 use std::fmt;
 
-/// Whom to connect to, as whom, and from where on.
+/// Address, user, session and first report of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// `unix:///path/oms.sock`, the same over shared memory `shm+unix:///path/oms.sock`, `tcp://HOST:PORT`, or encrypted `tls://HOST:PORT`: HOST is a name in the OMS's
-    /// certificate, which is of an authority that this host trusts; or that `?ca=FILE` has, a PEM.
+    /// URL: `unix:///path/oms.sock`, the same over shared memory `shm+unix:///path/oms.sock`, `tcp://HOST:PORT`, or
+    /// encrypted `tls://HOST:PORT`. With TLS, HOST is a name in the OMS's certificate, whose authority this host
+    /// trusts, or the PEM file of `?ca=FILE` holds.
     pub url: String,
-    /// The user.
+    /// User of the session.
     pub user: String,
-    /// What proves it.
+    /// Password of the user.
     pub password: Password,
-    /// Which of the user's sessions; the first that nobody uses if it is none.
+    /// Session of the user; none takes the first free session.
     pub session: Option<u16>,
-    /// The reports to begin with.
+    /// First report to receive.
     pub since: Since,
-    /// After so long without a word either side takes the other for gone, in milliseconds; zero for the OMS's choice.
+    /// Silence after which either side takes the other as dead, in milliseconds; zero takes the OMS's choice.
     pub heartbeat_ms: u32,
-    /// How long making a connection may take, the logon included, in milliseconds.
+    /// Max time to connect, the logon included, in milliseconds.
     pub connect_timeout_ms: u32,
-    /// Whether a lost connection is made again.
+    /// True to reconnect after a loss.
     pub reconnect: bool,
-    /// Whether only a drop copy will do: a user who has none is refused, and takes no session.
+    /// True to accept only a drop copy: a user without one is refused, and takes no session.
     pub drop_copy: bool,
 }
 
-/// The first report that a client asks for.
+/// The first report that a client receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Since {
-    /// The first of the day.
+    /// The first report of the day.
     Start,
-    /// The first that is new.
+    /// The first new report.
     Now,
-    /// One of a journal that the user's program has read before, as [`Client::since`](crate::Client::since) tells it.
+    /// A report of a journal that the program has read before, as [`Client::since`](crate::Client::since) returned it.
     Report {
         /// The journal.
         journal: u64,
         /// The report.
         number: u64,
-        /// The CRC-32C of the message of the one before it; zero if that is not known. An OMS that has said another one
-        /// there tells it.
+        /// CRC-32C of the message before it; zero if unknown. An OMS whose message there differs reports that.
         last_sum: u32,
     },
 }
 
-/// A password, which is not printed.
+/// A password, which is never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Password(String);
 
 impl Config {
-    /// A client of what is new, in any of the user's sessions, that goes on over losses.
+    /// Creates a configuration for new reports, in any session of the user, with reconnects.
     pub fn new(url: impl Into<String>, user: impl Into<String>, password: impl Into<Password>) -> Self {
         Self {
             url: url.into(),

@@ -1,4 +1,4 @@
-//! Why there is no connection, or no more.
+//! Errors of a connection and of a send.
 
 use std::io;
 use std::sync::Arc;
@@ -7,60 +7,60 @@ use tickpath_clock::CalibrationError;
 use tickpath_market::MessageError;
 use tickpath_session::{FrameError, Refusal, ScramError};
 
-/// Why a connection cannot be made, or was lost.
+/// Errors of a connection that cannot be made, or was lost.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ClientError {
-    /// The address is none.
+    /// The text is not an address.
     #[error(
         "'{0}' is no address of an OMS; write unix:///path/oms.sock, shm+unix:///path/oms.sock, tcp://HOST:PORT or \
          tls://HOST:PORT?ca=FILE, where a path begins with /"
     )]
     Address(String),
-    /// There is no clock to stamp requests with.
+    /// The clock to stamp requests with is missing.
     #[error(transparent)]
     Clock(Arc<CalibrationError>),
-    /// Nobody takes the connection.
+    /// No process accepts the connection.
     #[error("no OMS answers at {place}: {reason}; is it running, and is this its address?")]
     Unreachable {
-        /// Where it should be.
+        /// The address.
         place: String,
-        /// What the operating system says.
+        /// The operating system's error.
         reason: Arc<io::Error>,
     },
-    /// The connection cannot be encrypted, or its other end is not who it should be.
+    /// The connection cannot be encrypted, or the other end has the wrong identity.
     #[error("there is no TLS with the OMS at {place}: {reason}")]
     Tls {
-        /// Where it is.
+        /// The address.
         place: String,
-        /// Why, and what to do.
+        /// Reason and remedy.
         reason: String,
     },
-    /// The logon takes too long.
+    /// The logon took too long.
     #[error("the OMS at {place} did not finish the logon within {ms} ms; is it busy, or is this another's address?")]
     Late {
-        /// Where it is.
+        /// The address.
         place: String,
-        /// How long it had, in milliseconds.
+        /// Timeout, in milliseconds.
         ms: u32,
     },
-    /// One side could not prove who it is.
+    /// One side could not prove its identity.
     #[error(transparent)]
     Logon(#[from] ScramError),
-    /// The OMS does not let the client in, or not any more.
+    /// The OMS rejects the client, or ends its session.
     #[error("the OMS refused: {sentence}")]
     Refused {
-        /// Why, if this version knows the reason.
+        /// Reason, if this version knows it.
         refusal: Option<Refusal>,
-        /// The OMS's own words.
+        /// The OMS's own text.
         sentence: String,
     },
-    /// The OMS ends the connection.
+    /// The OMS has ended the connection.
     #[error("the OMS ended the connection: {0}")]
     LoggedOut(String),
-    /// What came are no frames.
+    /// The bytes received are not frames.
     #[error(transparent)]
     Frame(#[from] FrameError),
-    /// What came makes no sense here.
+    /// The frame received is not allowed here.
     #[error("the OMS {0}; are both of the same version?")]
     Protocol(&'static str),
     /// The operating system lost the connection.
@@ -69,29 +69,29 @@ pub enum ClientError {
     /// The other side closed the connection.
     #[error("the OMS closed the connection without a word; its log tells why")]
     Closed,
-    /// An answer has not come in time.
+    /// No answer arrived in time.
     #[error("the OMS has not listed its instruments within {0} ms; is it busy? try again")]
     Unanswered(u32),
-    /// Nothing came for too long.
+    /// No frame arrived for too long.
     #[error("the OMS said nothing for {0} ms and is taken as gone")]
     Silent(u32),
 }
 
-/// A request that did not leave. It is given back.
+/// Errors of a request that was not sent. Each returns the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SendError<T> {
-    /// More is on its way than the OMS takes.
+    /// The output buffer is full: the OMS takes requests too slowly.
     #[error("the OMS does not take the requests as fast as they come; poll, and send this one again")]
     Full(T),
-    /// The OMS would end the connection for it.
+    /// The request is malformed; the OMS would end the connection for it.
     #[error("this is no request: {reason}; set the field, and send it again")]
     Malformed {
         /// The request.
         given: T,
-        /// What is wrong with it.
+        /// The mistake in it.
         reason: MessageError,
     },
-    /// The OMS would end the connection for it.
+    /// The OMS is too old for the request, and would end the connection for it.
     #[error("this OMS is of an older version, which knows no triggers; send an order without one, or have it updated")]
     Older(T),
     /// There is no connection now.
@@ -100,22 +100,22 @@ pub enum SendError<T> {
 }
 
 impl ClientError {
-    /// True if trying again cannot help, or would take the session from another client that has it now.
+    /// Returns true if a retry cannot help, or would take the session from the client that has it now.
     pub(crate) fn is_final(&self) -> bool {
         self.is_of_another() || matches!(self, Self::Refused { refusal: Some(Refusal::Password), .. })
     }
 
-    /// True if another client has the session.
+    /// Returns true if another client has the session.
     pub fn is_of_another(&self) -> bool {
         matches!(self, Self::Refused { refusal: Some(Refusal::InUse), .. })
     }
 
-    /// What the operating system says of a connection that was there.
+    /// Returns the error of an established connection that the operating system reports.
     pub(crate) fn lost(reason: io::Error) -> Self {
         Self::Lost(Arc::new(reason))
     }
 
-    /// What a peer says in its own words, made fit to be printed.
+    /// Returns a peer's text in a printable form.
     pub(crate) fn sentence(text: &[u8]) -> String {
         const MOST_CHARS: usize = 300;
         let printable = |c: char| if c.is_control() { ' ' } else { c };
@@ -124,7 +124,7 @@ impl ClientError {
 }
 
 impl<T> SendError<T> {
-    /// What did not leave.
+    /// Returns the request that was not sent.
     pub fn into_inner(self) -> T {
         match self {
             Self::Full(given) | Self::Disconnected(given) | Self::Older(given) | Self::Malformed { given, .. } => given,

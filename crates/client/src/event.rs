@@ -1,49 +1,50 @@
-//! What a client tells its program.
+//! The events that a client reports to its program.
 
 use tickpath_market::{ExecutionReport, OrderDenied, Request};
 use tickpath_session::{InstrumentRow, Status, Welcome};
 
 use crate::ClientError;
 
-/// The number of a denial that is no report: the OMS refused the request before its journal, because the user's role does
+/// Number of a denial that is no report: the OMS refused the request before its journal, because the user's role does
 /// not allow it. Numbers of reports are far below.
 pub const UNNUMBERED: u64 = u64::MAX;
 
-/// Something that happened, in its order.
+/// An event, in the order in which it happened.
 #[derive(Debug, Clone)]
 pub enum Event {
-    /// The session is there: the first time, and each time that its connection was made again.
+    /// The session is connected: the first time, and after each reconnect.
     Connected(Welcome),
-    /// The connection is lost. It is made again if the configuration says so.
+    /// The connection is lost. The client reconnects if the configuration says so.
     Disconnected {
-        /// Why.
+        /// Reason of the loss.
         why: ClientError,
     },
-    /// The connection could not be made again yet; told when the reason is another than the one before.
+    /// A reconnect has failed; reported when the reason differs from the last one.
     Failed {
-        /// Why.
+        /// Reason of the failure.
         why: ClientError,
     },
-    /// The OMS has another journal than before: its numbers begin anew, and what was said in the other one is not told.
+    /// The OMS has another journal than before: its numbers begin anew, and missed reports of the other journal are not
+    /// reported.
     OtherJournal {
-        /// That of before.
+        /// Journal before.
         before: u64,
-        /// That of now.
+        /// Journal now.
         now: u64,
     },
-    /// The OMS has lost to a loss of power what it said last, and says it again from an earlier report on; it may say it
-    /// otherwise.
+    /// The OMS has lost its last reports in a power loss, and sends them again from an earlier report on; their content
+    /// may differ.
     SaidAgain {
-        /// The first that comes again.
+        /// First report that is sent again.
         from: u64,
-        /// The first that had not come.
+        /// First report that had not arrived.
         to: u64,
     },
-    /// What became of an order.
+    /// A report on an order.
     Report {
         /// The report's number in its session. From [`Welcome::live_report`] on reports are live.
         number: u64,
-        /// When the OMS sent it, in ticks of its host's clock.
+        /// Time at which the OMS sent it, in ticks of its host's clock.
         stamp: u64,
         /// The report.
         report: ExecutionReport,
@@ -52,101 +53,103 @@ pub enum Event {
     Denied {
         /// The report's number in its session, or [`UNNUMBERED`](crate::UNNUMBERED).
         number: u64,
-        /// When the OMS sent it, in ticks of its host's clock.
+        /// Time at which the OMS sent it, in ticks of its host's clock.
         stamp: u64,
         /// The denial.
         denial: OrderDenied,
     },
-    /// Somebody else was told this: the session is a drop copy.
+    /// A copy of a report to another session: this session is a drop copy.
     Copied {
-        /// Its place among all that is said: that of the next one is higher, and what lies between is not of this drop copy.
+        /// Place among all reports of the OMS: the next copy has a higher one, and the reports between them are not
+        /// part of this drop copy.
         number: u64,
-        /// When the OMS said it, in ticks of its host's clock.
+        /// Time at which the OMS sent it, in ticks of its host's clock.
         stamp: u64,
-        /// The same in nanoseconds since the Unix epoch; none from an OMS of an older version.
+        /// The same time in nanoseconds since the Unix epoch; none from an OMS of an older version.
         utc_ns: Option<u64>,
-        /// To whom.
+        /// Session that received the report.
         session: u16,
-        /// Its number there.
+        /// Number of the report in that session.
         session_number: u64,
-        /// What was told.
+        /// The report or denial.
         report: CopiedReport,
     },
-    /// Reports are missing and will not come: whoever counts on them has to ask for the open orders.
+    /// Reports are missing and will not arrive: a program that relies on them has to query the open orders.
     Gap {
-        /// The first that is missing.
+        /// First missing report.
         from: u64,
-        /// The first that is there again.
+        /// First report after the gap.
         to: u64,
     },
-    /// A report came a second time, and was dropped.
+    /// A duplicate report arrived, and was dropped.
     Double {
-        /// Its number.
+        /// Number of the report.
         number: u64,
     },
-    /// The OMS did not take this and never will. It is not sent again by itself: it may be too old.
+    /// The OMS did not take this request and never will. The client does not send it again, because it may be too old.
     NotTaken {
-        /// The number that it had; the next one will have it again.
+        /// Number that the request had; the next request has it again.
         number: u64,
         /// The request.
         request: Request,
     },
-    /// Whether the OMS took this cannot be known: the numbers that would tell it are of another journal, were used by
-    /// somebody else, or do not come any more.
+    /// The client cannot know whether the OMS took this request: the numbers that would show it belong to another
+    /// journal, were used by another client, or no longer arrive.
     InDoubt {
-        /// The number that it had.
+        /// Number that the request had.
         number: u64,
         /// The request.
         request: Request,
     },
-    /// The OMS took these requests and knows them no more: its journal has lost its end. What they did has to be asked.
+    /// The OMS took these requests and no longer knows them, because its journal has lost its end. The program has to
+    /// query their effect.
     Forgotten {
-        /// The first of them.
+        /// First of the requests.
         from: u64,
-        /// The first behind them.
+        /// Number after the last request.
         to: u64,
     },
-    /// What became of an admin's word: its record in the journal, or why it was not taken. A row for each order that it meant
-    /// came before.
+    /// The result of an admin command: its record in the journal, or the reason why it was not taken. A row for each
+    /// order that it covered arrived before.
     WordAnswered(Result<u64, String>),
-    /// An order, in answer to a query or a word.
+    /// An order, in answer to a query or an admin command.
     OrderRow {
-        /// Whose it is.
+        /// Session of the order.
         session: u16,
-        /// How it stands.
+        /// State of the order.
         report: ExecutionReport,
     },
     /// An instrument of the OMS, in answer to a query of the instruments.
     InstrumentRow(InstrumentRow),
-    /// The kill switches that are on, in the answer to a query of the status: account 7, symbol 3. Comes right before
-    /// [`Self::Answered`], and not where none is on that the user may see.
+    /// The kill switches that are on, in the answer to a query of the status: account 7, symbol 3. It comes right
+    /// before [`Self::Answered`], unless no switch is on that the user may see.
     KillSwitches(String),
     /// The end of an answer to a query; a query whose connection was lost gets none.
     Answered(Option<Status>),
 }
 
-/// What somebody else was told.
+/// A report or denial to another session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CopiedReport {
-    /// What became of an order.
+    /// A report on an order.
     Report(ExecutionReport),
     /// A request was denied.
     Denied(OrderDenied),
 }
 
-/// What a client has counted since it was made.
+/// Counts of a client since it was created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Reports and denials that were told.
+    /// Reports and denials passed to the program.
     pub reports: u64,
-    /// Holes in the reports' numbers.
+    /// Gaps in the reports' numbers.
     pub gaps: u64,
-    /// Reports that are missing in them.
+    /// Reports missing in the gaps.
     pub missing: u64,
-    /// Reports that came a second time.
+    /// Duplicate reports.
     pub doubles: u64,
-    /// Frames that this version does not know.
+    /// Frames of kinds that this version does not know.
     pub strange: u64,
-    /// Connections that were lost.
+    /// Lost connections.
     pub losses: u64,
 }

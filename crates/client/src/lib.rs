@@ -31,17 +31,17 @@
 //!
 //! # Polled or blocking
 //!
-//! [`Client::poll`] looks once and never waits: a program that spins calls nothing else. [`Client::wait`] sleeps until
-//! there is something to poll for. Either way a client must be polled more often than its heartbeat time, or the OMS
-//! takes it for gone; nothing of it runs in the background but the thread that makes a lost connection again. A program
-//! whose own output blocks calls [`Client::keep_alive`] meanwhile: that sends heartbeats and reads nothing.
+//! [`Client::poll`] reads once and never waits: a program that spins calls nothing else. [`Client::wait`] sleeps until
+//! there may be an event. Either way a client must be polled more often than its heartbeat time, or the OMS takes it as
+//! dead; the only thread in the background is the one that reconnects. A program whose own output blocks calls
+//! [`Client::keep_alive`] meanwhile, which sends heartbeats and reads nothing.
 //!
 //! # What is lost with a connection
 //!
-//! Nothing. Reports are numbered: a client that comes back asks for the first that it lacks, and a hole is an
-//! [`Event::Gap`]. Requests are numbered, too, and the OMS tells which it expects next: those that it took are never sent
-//! again, and those that it did not take come back as [`Event::NotTaken`]. The client does not send these by itself: they
-//! were meant for the market of the moment that they were made in, and only their owner knows if they still are.
+//! Nothing. Reports are numbered: a client that reconnects asks for the first report that it lacks, and a hole is an
+//! [`Event::Gap`]. Requests are numbered, too, and the OMS reports which number it expects next: requests that it took
+//! are never sent again, and those that it did not take come back as [`Event::NotTaken`]. The client does not send
+//! these again by itself: they were made for the market of their moment, and only the program knows if they still hold.
 
 mod address;
 mod client;

@@ -1,4 +1,4 @@
-//! One connection, from its logon to its loss.
+//! A connection, from its logon to its loss.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -12,33 +12,33 @@ use crate::ClientError;
 use crate::logon::Arrived;
 use crate::socket::Socket;
 
-/// Bytes that wait for the OMS to take them, at most.
+/// Max pending output, in bytes.
 const MOST_PENDING: usize = 256 << 10;
-/// Reads of lanes between two looks at their socket.
+/// Reads of the lanes between two checks of their socket.
 const LOOK_EVERY: u32 = 64;
-/// How long the last words of a client may take.
+/// Max time to send the remaining output at a close.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
-/// A connection.
+/// A connection to an OMS.
 #[derive(Debug)]
 pub(crate) struct Line {
     clock: HostClock,
     socket: Socket,
     pub inbox: Inbox,
     pub welcome: Welcome,
-    /// The OMS stamps with this host's clock.
+    /// True if the OMS stamps with this host's clock.
     pub shares_clock: bool,
     out: Vec<u8>,
     /// Bytes of `out` that are sent.
     sent: usize,
-    /// When it was made, when something last came, and when it last said that it lives: in ticks.
+    /// Times of its begin, of the last receive, and of the last heartbeat sent, in ticks.
     made: u64,
     heard: u64,
     beaten: u64,
-    /// The heartbeat time, in ticks; none if there are no heartbeats.
+    /// Heartbeat time, in ticks; none without heartbeats.
     heartbeat: Option<u64>,
     reads: u32,
-    /// Why nothing more can be written. What can still be read comes first.
+    /// Reason why writing has failed. Received bytes are still read first.
     broken: Option<ClientError>,
 }
 
@@ -52,32 +52,32 @@ impl Line {
         Self { clock, socket, inbox, welcome, shares_clock, out, sent, made, heard, beaten, heartbeat, reads, broken }
     }
 
-    /// This moment, in ticks.
+    /// Returns the present time, in ticks.
     pub fn now(&self) -> u64 {
         self.clock.ticks()
     }
 
-    /// How long it has lived.
+    /// Returns the age of the connection.
     pub fn age_ns(&self) -> u64 {
         self.clock.ns_between(self.made, self.clock.ticks()).max(0) as u64
     }
 
-    /// True if nothing more can be written.
+    /// Returns true if writing has failed for good.
     pub fn is_broken(&self) -> bool {
         self.broken.is_some()
     }
 
-    /// True if so much waits to be taken that nothing more may be said.
+    /// Returns true if the pending output has reached its limit.
     pub fn is_full(&self) -> bool {
         self.out.len() - self.sent >= MOST_PENDING
     }
 
-    /// Writes a frame behind what waits. It leaves with the next [`Self::flush`].
+    /// Appends a frame to the pending output. The next [`Self::flush`] sends it.
     pub fn say(&mut self, kind: u8, number: u64, stamp: u64, message: &[u8]) {
         write_frame(&mut self.out, kind, number, stamp, message);
     }
 
-    /// Hands over what the socket takes now.
+    /// Writes the bytes that the socket takes now.
     pub fn flush(&mut self) {
         while self.sent < self.out.len() && self.broken.is_none() {
             match self.socket.write(&self.out[self.sent..]) {
@@ -88,7 +88,7 @@ impl Line {
                 Err(e) => self.broken = Some(ClientError::lost(e)),
             }
         }
-        // What TLS has taken may wait for the socket.
+        // Bytes that TLS has taken may still wait for the socket.
         if let Err(e) = self.socket.flush()
             && self.broken.is_none()
         {
@@ -100,7 +100,7 @@ impl Line {
         }
     }
 
-    /// Reads once. True if something came; the error is the end of the connection.
+    /// Reads once. Returns true if bytes arrived; the error is the end of the connection.
     pub fn read(&mut self) -> Result<bool, ClientError> {
         self.look_at_socket();
         match self.socket.read(self.inbox.room()) {
@@ -115,7 +115,7 @@ impl Line {
         }
     }
 
-    /// Looks whether the connection lives at this moment. To be called when nothing is left to read.
+    /// Checks that the connection is alive. Call it when nothing is left to read.
     pub fn check(&mut self, now: u64) -> Result<(), ClientError> {
         let is_silent = self.heartbeat.is_some_and(|whole| now.saturating_sub(self.heard) > whole);
         match self.broken.take() {
@@ -125,18 +125,18 @@ impl Line {
         }
     }
 
-    /// Says that this side lives, when it is time to.
+    /// Sends a heartbeat, when it is due.
     pub fn beat(&mut self, now: u64, next_report: u64) {
         if self.heartbeat.is_some_and(|whole| now.saturating_sub(self.beaten) >= whole / 2) {
             self.beaten = now;
-            // Behind what already waits it would tell nothing sooner.
+            // Behind pending output the heartbeat would arrive no sooner than that output.
             if self.sent == self.out.len() {
                 self.say(Kind::Heartbeat.code(), next_report, now, &[]);
             }
         }
     }
 
-    /// Whether the socket of lanes lives, every so often: they are read without a call of the operating system.
+    /// Checks now and then that the socket of the lanes is alive, because lanes are read without a system call.
     fn look_at_socket(&mut self) {
         self.reads = self.reads.wrapping_add(1);
         if self.reads.is_multiple_of(LOOK_EVERY)
@@ -146,23 +146,23 @@ impl Line {
         }
     }
 
-    /// Sleeps until there is something to read, room to write what waits, a heartbeat due, or the time is over.
+    /// Sleeps until there is something to read, room for pending output, a heartbeat due, or the timeout.
     pub fn wait(&mut self, timeout_ns: u64) {
         if !self.lies_down() {
             return;
         }
         let must_write = self.sent < self.out.len() || self.socket.wants_write();
         let is_laned = self.socket.lanes().is_some();
-        // Who waits for room in a lane is rung for.
+        // The OMS rings when there is room in a full lane.
         let waiting = if must_write && !is_laned { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
         let ns = timeout_ns.min(self.due_ns());
         let timeout = Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 };
-        // An interrupted sleep is over like any other: who polls then finds what there is.
+        // An interrupted sleep ends like any other: the next poll finds the events.
         let _ = poll(&mut [PollFd::new(&self.socket, waiting)], Some(&timeout));
         self.wake();
     }
 
-    /// False if there may be something to read already; else who writes to its lanes rings from here on.
+    /// Returns false if there may be something to read already; otherwise a writer of its lanes rings from here on.
     fn lies_down(&mut self) -> bool {
         if self.broken.is_some() || self.socket.has_more() {
             return false;
@@ -174,8 +174,8 @@ impl Line {
         true
     }
 
-    /// The descriptor that an event loop waits for, and for how long at most; none if there may be something to read already. What waits to
-    /// be written is tried again in a millisecond.
+    /// Returns the descriptor that an event loop waits for, and the max time; none if there may be something to read
+    /// already. Pending output is tried again in a millisecond.
     pub fn sleeps(&mut self) -> Option<(BorrowedFd<'_>, u64)> {
         const AGAIN_NS: u64 = 1_000_000;
         if !self.lies_down() {
@@ -193,21 +193,21 @@ impl Line {
         }
     }
 
-    /// Says goodbye, and gives what waits a moment to leave.
+    /// Sends a logout, and gives pending output a moment to be sent.
     pub fn close(mut self) {
         write_with_text(&mut self.out, Kind::Logout.code(), 0, self.clock.ticks(), &[], b"the client is done");
         let rest = &self.out[self.sent..];
         let ready = self.socket.set_nonblocking(false).and(self.socket.set_timeout(LAST_WORDS));
-        // Whoever does not take it learns it from the end of the connection.
+        // An OMS that does not receive it detects the end of the connection.
         let _ = ready.and_then(|()| self.socket.write_all(rest));
     }
 
-    /// Until when something must be done, from now.
+    /// Returns the time until the next heartbeat or check is due.
     fn due_ns(&self) -> u64 {
         let Some(whole) = self.heartbeat else { return u64::MAX };
         let now = self.clock.ticks();
         let left = |since: u64, ticks: u64| self.clock.ns_between(now, since + ticks).max(0) as u64;
-        // A nanosecond more, for the time must be over then.
+        // One nanosecond more, because the time must be over by then.
         left(self.beaten, whole / 2).min(left(self.heard, whole)) + 1
     }
 }

@@ -16,20 +16,20 @@ use crate::socket::Socket;
 use crate::tls::{Trust, why_not};
 use crate::{ClientError, Config};
 
-/// All that is needed to come to the session, again and again.
+/// Data to connect to the session repeatedly.
 #[derive(Debug)]
 pub(crate) struct Entry {
     address: Address,
     pub config: Config,
     pub clock: HostClock,
-    /// Which client it is.
+    /// Random id of this client.
     client: u32,
 }
 
-/// What a client asks for when it comes.
+/// A client's wishes in its logon.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asked {
-    /// It was connected before.
+    /// The client was connected before.
     pub again: bool,
     pub session: u16,
     pub journal: u64,
@@ -37,14 +37,14 @@ pub(crate) struct Asked {
     pub last_sum: u32,
 }
 
-/// A connection whose logon is done.
+/// A connection whose logon is complete.
 #[derive(Debug)]
 pub(crate) struct Arrived {
     pub socket: Socket,
-    /// What came behind the welcome may be in it.
+    /// Received bytes; frames after the welcome may be among them.
     pub inbox: Inbox,
     pub welcome: Welcome,
-    /// The OMS stamps with this host's clock.
+    /// True if the OMS stamps with this host's clock.
     pub shares_clock: bool,
 }
 
@@ -70,7 +70,7 @@ impl Entry {
             Ok((frame.message::<Welcome>(), frame.text.to_vec(), frame.stamp))
         })?;
         logon.check(&server_final)?;
-        // The counter of another host, or of another boot, does not stand within this logon.
+        // The clock of another host, or of another boot, has no value within this logon.
         let shares_clock = (asked_at..=self.clock.ticks()).contains(&stamp);
         if !(1..=VERSION).contains(&welcome.version) {
             return Err(ClientError::Protocol("speaks a version that was not offered to it"));
@@ -80,7 +80,7 @@ impl Entry {
             let memory = descriptors.try_into();
             let memory = memory.map_err(|_| ClientError::Protocol("opened lanes without their memory"))?;
             socket = socket.open_lanes(memory).map_err(ClientError::lost)?;
-            // What may have come behind it by the socket are rings of the bell.
+            // Bytes after the welcome on this socket are only wake-ups of the lanes.
             inbox = Inbox::default();
         }
         socket.set_nonblocking(true).map_err(ClientError::lost)?;
@@ -133,19 +133,19 @@ impl Entry {
     }
 }
 
-/// A connection whose logon is going on.
+/// A connection whose logon is in progress.
 struct Talk<'a> {
     entry: &'a Entry,
-    /// When, in ticks.
+    /// Time of the start, in ticks.
     started: u64,
     socket: Socket,
     inbox: Inbox,
-    /// What came beside the bytes.
+    /// Descriptors received with the bytes.
     descriptors: Vec<OwnedFd>,
 }
 
 impl Talk<'_> {
-    /// What comes before the first word: the handshake of TLS, if there is one. Gives what ties the logon to it.
+    /// Runs the TLS handshake, if there is one. Returns the channel binding for the logon.
     fn greet(&mut self) -> Result<Option<Binding>, ClientError> {
         loop {
             self.hurry()?;
@@ -165,7 +165,8 @@ impl Talk<'_> {
         self.socket.write_all(&out).map_err(|e| self.failed(e))
     }
 
-    /// Waits for the next frame, and gives what is read from it. Who sends it byte by byte gains no time by that.
+    /// Waits for the next frame, and returns what `read` makes of it. A peer that sends byte by byte gains no time by
+    /// that.
     fn hear<T>(&mut self, read: impl Fn(&Frame) -> Result<T, ClientError>) -> Result<T, ClientError> {
         loop {
             if let Some(frame) = self.inbox.next()? {
@@ -181,12 +182,12 @@ impl Talk<'_> {
         }
     }
 
-    /// Lets the socket wait for as long as there is time.
+    /// Sets the socket's timeout to the remaining time.
     fn hurry(&self) -> Result<(), ClientError> {
         let Entry { clock, config, .. } = self.entry;
         let passed_ns = clock.ns_between(self.started, clock.ticks()).max(0) as u64;
         let left_ns = (u64::from(config.connect_timeout_ms) * 1_000_000).saturating_sub(passed_ns);
-        // A socket takes a microsecond at least; zero would mean no limit.
+        // The shortest timeout of a socket is a microsecond; zero would mean no limit.
         if left_ns < 1_000 {
             return Err(self.entry.late());
         }
@@ -207,7 +208,7 @@ impl Talk<'_> {
     }
 }
 
-/// The reason if a frame says that the connection is over.
+/// Returns the reason as an error if a frame ends the connection.
 pub(crate) fn farewell(frame: &Frame) -> Result<(), ClientError> {
     match Kind::from_code(frame.kind) {
         Some(Kind::Refused) => {

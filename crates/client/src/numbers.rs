@@ -1,4 +1,4 @@
-//! What was said and heard in a session, by number. It outlives connections.
+//! Numbers of a session's requests and reports. They outlive connections.
 
 use std::collections::VecDeque;
 
@@ -10,27 +10,27 @@ use crate::event::UNNUMBERED;
 use crate::logon::{Asked, farewell};
 use crate::{ClientError, Config, CopiedReport, Counts, Event, Since};
 
-/// Requests that are kept until the OMS tells that it took them. So many are sixty megabytes on the wire, more than the
-/// sockets of both sides hold together: what is older was read.
+/// Max requests that are kept until the OMS confirms them. Their sixty megabytes on the wire exceed the socket buffers
+/// of both sides together, so older requests were read.
 const MOST_UNCONFIRMED: usize = 1 << 20;
 
 const REPORT: u8 = Message::ExecutionReport.code();
 const COPY: u8 = Kind::Copy as u8;
 const DENIAL: u8 = Message::OrderDenied.code();
 
-/// The numbers of a session, as this side knows them.
+/// Numbers of a session, as this side knows them.
 #[derive(Debug)]
 pub(crate) struct Numbers {
     session: u16,
-    /// It was connected.
+    /// The session was connected before.
     was_connected: bool,
-    /// The next report. Once connected it is always a number.
+    /// Next report. Once connected it is always a number.
     since: Since,
     next_request: u64,
-    /// What the OMS may not have taken; the newest has the number before `next_request`.
+    /// Requests that the OMS may not have taken; the newest has the number before `next_request`.
     unconfirmed: VecDeque<Request>,
-    /// The last requests in a row that the OMS refused before its journal, from and to: the next connection begins again at
-    /// the first of these numbers.
+    /// Range of the latest consecutive requests that the OMS refused before its journal: the next connection begins
+    /// again at the first of these numbers.
     refused: (u64, u64),
     pub counts: Counts,
 }
@@ -42,12 +42,12 @@ impl Numbers {
         Self { session, was_connected: false, since: config.since, next_request: 0, unconfirmed, refused, counts }
     }
 
-    /// Where another client would have to go on.
+    /// Returns the report from which another client would resume.
     pub fn since(&self) -> Since {
         self.since
     }
 
-    /// What to ask for in the next logon.
+    /// Returns the wishes for the next logon.
     pub fn asked(&self) -> Asked {
         let (journal, next_report, last_sum) = match self.since {
             Since::Start => (0, 0, 0),
@@ -57,12 +57,12 @@ impl Numbers {
         Asked { again: self.was_connected, session: self.session, journal, next_report, last_sum }
     }
 
-    /// The number of the next request.
+    /// Returns the number of the next request.
     pub fn next_request(&self) -> u64 {
         self.next_request
     }
 
-    /// Keeps a request that was said, under its number.
+    /// Keeps a written request, under its number.
     pub fn keep(&mut self, request: &Request) -> u64 {
         if self.unconfirmed.len() == MOST_UNCONFIRMED {
             self.unconfirmed.pop_front();
@@ -73,7 +73,7 @@ impl Numbers {
         number
     }
 
-    /// Compares the numbers of both sides when a connection is there, and tells what was lost with the one before.
+    /// Compares the numbers of both sides after a connect, and reports what was lost with the last connection.
     pub fn resume(&mut self, welcome: &Welcome, tell: &mut dyn FnMut(Event)) {
         let Welcome { session, journal: now, next_request, next_report: to, .. } = *welcome;
         tell(Event::Connected(*welcome));
@@ -99,7 +99,7 @@ impl Numbers {
         self.since = Since::Report { journal: now, number: to, last_sum };
     }
 
-    /// Takes a frame of a connection; an error is the end of that.
+    /// Takes a frame of a connection; an error ends the connection.
     #[inline]
     pub fn hear(&mut self, frame: &Frame, tell: &mut dyn FnMut(Event)) -> Result<(), ClientError> {
         let Frame { kind, sequence: number, stamp, .. } = *frame;
@@ -121,7 +121,7 @@ impl Numbers {
         Ok(())
     }
 
-    /// Takes somebody else's report, which a drop copy brings.
+    /// Takes a copy of another session's report, which a drop copy brings.
     fn hear_copy(&mut self, frame: &Frame, tell: &mut dyn FnMut(Event)) {
         let Frame { sequence: number, stamp, payload, .. } = *frame;
         let (copied, Some(message)) = (frame.message::<Copied>(), payload.get(size_of::<Copied>()..)) else {
@@ -137,7 +137,7 @@ impl Numbers {
                 return;
             }
         };
-        // What lies between was said to others than this drop copy is of.
+        // The reports between them went to sessions outside this drop copy.
         if let Since::Report { number: expected, .. } = &mut self.since
             && copied.from <= *expected
         {
@@ -150,7 +150,7 @@ impl Numbers {
         }
     }
 
-    /// What is unconfirmed will not be known any more.
+    /// Reports all unconfirmed requests as in doubt.
     pub fn doubt(&mut self, tell: &mut dyn FnMut(Event)) {
         self.hand_back(tell, |number, request| Event::InDoubt { number, request });
     }
@@ -188,9 +188,9 @@ impl Numbers {
         Ok(())
     }
 
-    /// Looks what the OMS took of what was sent.
+    /// Compares the requests sent with the number that the OMS expects.
     fn compare_requests(&mut self, expected: u64, tell: &mut dyn FnMut(Event)) {
-        // More than was sent: somebody else has used these numbers.
+        // The OMS expects more than was sent: another client has used these numbers.
         if expected > self.next_request {
             self.doubt(tell);
         }
@@ -203,7 +203,7 @@ impl Numbers {
         self.hand_back(tell, |number, request| Event::NotTaken { number, request });
     }
 
-    /// Counts a report. False if it came before.
+    /// Counts a report. Returns false for a duplicate.
     fn is_next(&mut self, frame: &Frame, tell: &mut dyn FnMut(Event)) -> bool {
         let Since::Report { journal, number: expected, .. } = self.since else { return false };
         let number = frame.sequence;
@@ -220,23 +220,23 @@ impl Numbers {
         true
     }
 
-    /// The reports between the two do not come.
+    /// Reports a gap: the reports between the two numbers do not arrive.
     fn miss(&mut self, from: u64, to: u64, tell: &mut dyn FnMut(Event)) {
         self.counts.gaps += 1;
         self.counts.missing = self.counts.missing.saturating_add(to - from);
         tell(Event::Gap { from, to });
     }
 
-    /// What was answered was taken; requests are answered in their order. One that has no answer waits for a heartbeat, with
-    /// those behind it.
+    /// Confirms the answered request; requests are answered in order. A request without an answer waits for a
+    /// heartbeat, with those behind it.
     fn was_answered(&mut self, answered: ClientOrderId) {
-        // A report that answers none has no id.
+        // A report that answers no request has no id.
         if answered.0 != 0 && self.unconfirmed.front().is_some_and(|first| first.client_order_id() == answered) {
             self.unconfirmed.pop_front();
         }
     }
 
-    /// All below the number was taken.
+    /// Confirms all requests below the number.
     fn confirm(&mut self, expected: u64) {
         let open = self.next_request.saturating_sub(expected).min(self.unconfirmed.len() as u64);
         self.unconfirmed.drain(..self.unconfirmed.len() - open as usize);

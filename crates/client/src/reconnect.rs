@@ -1,4 +1,4 @@
-//! Making a lost connection again, beside who polls: connecting and hashing take time, and polling must not.
+//! Reconnects on a thread of its own, because connecting and hashing take time and polling must not.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
 use std::sync::{Arc, Weak};
@@ -10,34 +10,34 @@ use crate::ClientError;
 use crate::line::Line;
 use crate::logon::{Asked, Entry};
 
-/// The pause behind the first failure; each further one doubles it.
+/// Pause after the first failure; each further failure doubles it.
 const FIRST_PAUSE_NS: u64 = 10_000_000;
-/// The longest pause.
+/// Longest pause.
 const LAST_PAUSE_NS: u64 = 1_000_000_000;
-/// Failures that wait to be told; more of them are not kept.
+/// Max failures that wait to be reported; further ones are dropped.
 const MOST_UNTOLD: usize = 8;
 
-/// What came of an attempt.
+/// Result of an attempt.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     Arrived(Box<Line>),
-    /// It goes on.
+    /// The attempt failed, and the thread tries again.
     Failed(ClientError),
-    /// It does not.
+    /// The attempt failed for good.
     Ended(ClientError),
 }
 
-/// A thread that tries until it has a connection, or an error that does not pass by itself.
+/// A thread that retries until it has a connection, or a permanent error.
 #[derive(Debug)]
 pub(crate) struct Reconnect {
     outcome: Receiver<Outcome>,
     ready: Option<Outcome>,
-    /// The thread ends when this is gone.
+    /// The thread ends when this handle is dropped.
     _wanted: Arc<()>,
 }
 
 impl Reconnect {
-    /// Begins, after a pause.
+    /// Starts the thread; its first attempt follows a pause.
     pub fn start(entry: &Arc<Entry>, asked: Asked, pause_ns: u64) -> Self {
         let (sender, outcome) = sync_channel(MOST_UNTOLD);
         let wanted = Arc::new(());
@@ -48,7 +48,7 @@ impl Reconnect {
         Self { outcome, ready, _wanted: wanted }
     }
 
-    /// What came of it, if something is new.
+    /// Returns a new result, if there is one.
     pub fn outcome(&mut self) -> Option<Outcome> {
         self.ready.take().or_else(|| match self.outcome.try_recv() {
             Ok(outcome) => Some(outcome),
@@ -57,8 +57,8 @@ impl Reconnect {
         })
     }
 
-    /// Returns the connection that was made and is not taken yet: it must be kept alive, too. A failure that was not
-    /// told gives way to what came behind it.
+    /// Returns the new connection that was not taken yet, because it must be kept alive, too. A later result replaces a
+    /// failure that was not reported.
     pub fn arrived(&mut self) -> Option<&mut Line> {
         while !matches!(self.ready, Some(Outcome::Arrived(_) | Outcome::Ended(_))) {
             match self.outcome.try_recv() {
@@ -73,7 +73,7 @@ impl Reconnect {
         }
     }
 
-    /// Sleeps until there is something new, or for so long.
+    /// Sleeps until there is a new result, or until the timeout.
     pub fn wait(&mut self, timeout: Duration) {
         if self.ready.is_none() {
             self.ready = match self.outcome.recv_timeout(timeout) {
@@ -85,19 +85,19 @@ impl Reconnect {
     }
 }
 
-/// The pause behind a failure that came after a pause.
+/// Returns the pause after a failure, given the pause before it.
 pub(crate) fn longer(pause_ns: u64) -> u64 {
     (pause_ns * 2).clamp(FIRST_PAUSE_NS, LAST_PAUSE_NS)
 }
 
 fn try_until_done(entry: &Entry, asked: Asked, pause_ns: u64, wanted: &Weak<()>, outcome: &SyncSender<Outcome>) {
-    // A thread that spins at a priority and waits for this one would keep it from running.
+    // At its parent's priority, this thread could be starved by a spinning thread that waits for it.
     let _ = set_priority(Priority::Normal);
     let (mut pause_ns, mut told) = (pause_ns, String::new());
     while wanted.strong_count() > 0 {
         sleep_ns(pause_ns);
         pause_ns = longer(pause_ns);
-        // Who wanted it may have gone meanwhile, and its session be another client's.
+        // The client may have been dropped meanwhile, and its session taken by another client.
         if wanted.strong_count() == 0 {
             return;
         }

@@ -25,7 +25,7 @@ pub(crate) enum Socket {
 }
 
 impl Socket {
-    /// Connects, within the time for each address that the name has.
+    /// Connects, within the timeout for each address of the name.
     pub fn connect(address: &Address, timeout: Duration) -> io::Result<Self> {
         match address {
             Address::Tcp { host, port } | Address::Tls { host, port, .. } => {
@@ -33,7 +33,7 @@ impl Socket {
             }
             Address::Unix(path) | Address::Lanes(path) => {
                 let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None)?;
-                // Where many wait to be taken, connecting waits as writing does.
+                // With a full backlog, connecting to a Unix socket blocks for the write timeout.
                 socket.set_write_timeout(Some(timeout))?;
                 socket.connect(&socket2::SockAddr::unix(path)?)?;
                 Ok(Self::Unix(OwnedFd::from(socket).into()))
@@ -41,7 +41,7 @@ impl Socket {
         }
     }
 
-    /// The same connection, to be encrypted.
+    /// Returns the same connection with TLS.
     pub fn secure(self, trust: Trust) -> io::Result<Self> {
         match self {
             Self::Tcp(stream) => trust.secure(stream).map(|tls| Self::Tls(Box::new(tls))),
@@ -49,7 +49,7 @@ impl Socket {
         }
     }
 
-    /// Goes on by lanes in this memory.
+    /// Switches to the lanes in this memory.
     pub fn open_lanes(self, memory: [OwnedFd; 2]) -> io::Result<Self> {
         match self {
             Self::Unix(stream) => {
@@ -60,7 +60,7 @@ impl Socket {
         }
     }
 
-    /// Reads, and takes descriptors that come with it.
+    /// Reads, and takes descriptors that arrive with the bytes.
     pub fn receive(&mut self, room: &mut [u8], descriptors: &mut Vec<OwnedFd>) -> io::Result<usize> {
         let Self::Unix(stream) = self else { return self.read(room) };
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
@@ -73,32 +73,32 @@ impl Socket {
         Ok(got.bytes)
     }
 
-    /// Its lanes, if it has some.
+    /// Returns its lanes, if it has them.
     pub fn lanes(&mut self) -> Option<&mut Laned<UnixStream>> {
         if let Self::Lanes(lanes) = self { Some(lanes) } else { None }
     }
 
-    /// One step of what comes before the first word; true when nothing does.
+    /// Advances the TLS handshake by one step; returns true when it is done or not needed.
     pub fn greet(&mut self) -> io::Result<bool> {
         if let Self::Tls(tls) = self { tls.greet() } else { Ok(true) }
     }
 
-    /// What ties a logon to this connection.
+    /// Returns the channel binding for a logon, if the connection has TLS.
     pub fn binding(&self) -> io::Result<Option<Binding>> {
         if let Self::Tls(tls) = self { tls.binding().map(Some) } else { Ok(None) }
     }
 
-    /// True if there may be more to read that no poll of the socket tells.
+    /// Returns true if bytes may be left to read that a poll of the socket does not show.
     pub fn has_more(&self) -> bool {
         if let Self::Tls(tls) = self { tls.has_more() } else { false }
     }
 
-    /// True if something that was written has not left.
+    /// Returns true if written bytes were not sent yet.
     pub fn wants_write(&self) -> bool {
         if let Self::Tls(tls) = self { tls.wants_write() } else { false }
     }
 
-    /// How long reading and writing wait.
+    /// Sets the timeout of reads and writes.
     pub fn set_timeout(&self, timeout: Duration) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => stream.set_read_timeout(Some(timeout)).and(stream.set_write_timeout(Some(timeout))),
@@ -112,7 +112,7 @@ impl Socket {
         }
     }
 
-    /// Whether reading and writing return at once.
+    /// Sets whether reads and writes return at once.
     pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => stream.set_nonblocking(nonblocking),

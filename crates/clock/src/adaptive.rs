@@ -1,43 +1,44 @@
-//! Between spinning and sleeping.
+//! The adaptive wait: spins first, then sleeps.
 //!
 //! ```text
 //!   work │ spins as long as a wake-up costs │ sleeps until it is woken                        │ work
 //!   work │ sleeps until shortly before what the shortest pauses lasted │ spins │ work          at a rhythm
 //! ```
 //!
-//! Who sleeps at once pays a wake-up for each message, who never sleeps pays a CPU. Who spins for the time of one wake-up
-//! and sleeps then pays at most twice what the better of the two would have paid, whatever comes. Where messages come at a
-//! rhythm, as quotes of a feed or samples of a clock do, more can be had: the last pauses say when to be awake again.
+//! A thread that sleeps at once pays a wake-up for each message, a thread that never sleeps pays a CPU. Spinning for
+//! the time of one wake-up and then sleeping costs at most twice the better of the two, whatever messages arrive.
+//! Where messages come at a rhythm, as quotes of a feed or samples of a clock do, the last pauses predict when to be
+//! awake again, which costs less still.
 
 use crate::{Clock, Rest, WakeUp, set_timer_slack};
 
-/// Pauses that are remembered.
+/// Number of pauses that are remembered.
 const REMEMBERED: usize = 16;
 
-/// How many of them may be shorter, and how many longer, than those that are taken for the rhythm: as few as there can be.
-/// On a host that stands still now and then it is better to meet half of the messages awake than none.
+/// Numbers of shorter and of longer pauses to ignore, tried in this order: as few as possible. On a host with
+/// occasional stalls, meeting half of the messages awake is better than none.
 const OUTLIERS: [usize; 3] = [2, 4, 6];
 
-/// The longest wake-up that anybody spins for: what takes longer was measured on a host that stood still.
+/// Longest wake-up to spin for, in nanoseconds: a longer one was measured while the host was stalled.
 const MOST_NS: u64 = 200_000;
 
-/// One part in so many of a pause may be spent spinning for the next message.
+/// Divisor of a pause: the largest part that may be spent spinning for the next message.
 const SHARE: u64 = 4;
 
-/// How one thread waits: for as long as that pays, awake.
+/// Wait of a thread, which stays awake for as long as that pays.
 #[derive(Debug, Clone)]
 pub struct AdaptiveWait<C> {
     clock: C,
-    /// What a wake-up costs, in ticks.
+    /// Cost of a wake-up, in ticks.
     wake_up: u64,
     pause: Option<Pause>,
-    /// Of the last pauses, a bit each: whether a wake-up takes longer than they did.
+    /// The last pauses, a bit each: set if the pause was shorter than a wake-up.
     brief: u16,
-    /// How long those lasted that were longer.
+    /// Lengths of the last pauses longer than a wake-up.
     lengths: Recent,
-    /// How late sleeps until a time returned.
+    /// Delays of the last sleeps that had an end time.
     late: Recent,
-    /// When in a pause the next message is likely, counted from its begin.
+    /// Period of a pause in which the next message is likely, counted from the pause's start.
     likely: Option<[u64; 2]>,
     has_sharp_timers: bool,
 }
@@ -45,21 +46,22 @@ pub struct AdaptiveWait<C> {
 #[derive(Debug, Clone, Copy)]
 struct Pause {
     began: u64,
-    /// The last turn without work.
+    /// Time of the last turn without work.
     looked: u64,
-    /// Until when it sleeps, if it was not to sleep until it is woken.
+    /// End of the sleep, unless it lasts until a wake-up.
     until: Option<u64>,
-    /// Whether it ended in a sleep.
+    /// Set if the pause ended in a sleep.
     slept: bool,
 }
 
 impl<C: Clock> AdaptiveWait<C> {
-    /// For a thread on this host. The first of a process measures what a wake-up costs, which takes some milliseconds.
+    /// Makes a wait for a thread on this host. The first of a process measures the cost of a wake-up, which takes some
+    /// milliseconds.
     pub fn new(clock: C) -> Self {
         Self::with_wake_up(clock, WakeUp::of_this_host().asleep_ns.min(MOST_NS))
     }
 
-    /// As if a wake-up cost so much.
+    /// Makes a wait with this cost of a wake-up.
     pub fn with_wake_up(clock: C, wake_up_ns: u64) -> Self {
         let wake_up = clock.calibration().ticks_of_ns(wake_up_ns.max(1));
         let [lengths, late] = [Recent::default(), Recent::default()];
@@ -74,7 +76,8 @@ impl<C: Clock> AdaptiveWait<C> {
         }
     }
 
-    /// What to do in a turn without work: to look again at once, or to sleep for so long at most, unless something comes.
+    /// Returns the action for a turn without work: look again at once, or sleep for so long at most, unless a message
+    /// arrives.
     #[inline]
     pub fn rest(&mut self, timeout_ns: u64) -> Rest {
         let now = self.clock.ticks();
@@ -83,14 +86,14 @@ impl<C: Clock> AdaptiveWait<C> {
         let lasted = now.saturating_sub(pause.began);
         match self.likely {
             _ if lasted < self.wake_up && (self.likely.is_none() || self.brief != 0) => Rest::Spin,
-            // What is nearer than a wake-up is not worth one.
+            // A time nearer than a wake-up is not worth a sleep.
             Some([from, to]) if lasted < to && lasted + self.wake_up > from => Rest::Spin,
             Some([from, _]) if lasted < from => self.sleep(Some(from - lasted), timeout_ns),
             _ => self.sleep(None, timeout_ns),
         }
     }
 
-    /// Notes that the sleep that was asked for is over.
+    /// Notes that the requested sleep is over.
     #[inline]
     pub fn woke(&mut self) {
         let now = self.clock.ticks();
@@ -98,7 +101,7 @@ impl<C: Clock> AdaptiveWait<C> {
         (pause.looked, pause.slept) = (now, true);
         if let Some(until) = pause.until.take().filter(|until| now > *until) {
             self.late.push(now - until);
-            // The time had come; nobody has woken it.
+            // The sleep ended by its time, not by a wake-up.
             pause.slept = false;
         }
     }
@@ -106,7 +109,7 @@ impl<C: Clock> AdaptiveWait<C> {
     #[cold]
     fn sleep(&mut self, ticks: Option<u64>, timeout_ns: u64) -> Rest {
         if !self.has_sharp_timers {
-            // Otherwise the kernel adds some 50 us to what a thread sleeps.
+            // By default the kernel adds some 50 us to a thread's sleep.
             set_timer_slack(1);
             self.has_sharp_timers = true;
         }
@@ -120,7 +123,7 @@ impl<C: Clock> AdaptiveWait<C> {
 
     #[inline]
     fn remember(&mut self, pause: Pause) {
-        // Who was woken hears of a message when it has been there for as long as that takes.
+        // A woken thread sees a message only after the time of a wake-up.
         let unheard = if pause.slept { self.wake_up } else { 0 };
         let lasted = pause.looked.saturating_sub(pause.began).saturating_sub(unheard);
         let is_brief = lasted < self.wake_up;
@@ -131,7 +134,7 @@ impl<C: Clock> AdaptiveWait<C> {
         }
     }
 
-    /// When the next message is likely, if the last pauses agree so well that spinning then is cheap.
+    /// Returns the period of the next message, if the last pauses agree so well that spinning then is cheap.
     #[cold]
     fn foresee(&self) -> Option<[u64; 2]> {
         OUTLIERS.into_iter().find_map(|outliers| self.foresee_without(outliers))
@@ -139,17 +142,17 @@ impl<C: Clock> AdaptiveWait<C> {
 
     fn foresee_without(&self, outliers: usize) -> Option<[u64; 2]> {
         let [shortest, longest] = self.lengths.without(outliers)?;
-        // Until it has been seen how late they return, sleeps are taken to be late by a wake-up and a half.
+        // Until delays are known, sleeps are assumed to end late by a wake-up and a half.
         let [early, late] = self.late.without(outliers).unwrap_or([self.wake_up, self.wake_up * 3 / 2]);
         let lead = late + self.wake_up / 2;
-        // A pause begins later behind a message that was heard of late.
+        // A pause begins later after a message that was seen late.
         let (from, to) = (shortest.checked_sub(lead)?, longest + self.wake_up);
         let awake = to.saturating_sub(from + early);
         (from > self.wake_up && awake * SHARE <= shortest).then_some([from, to])
     }
 }
 
-/// The last values of something.
+/// The last values of a quantity.
 #[derive(Debug, Clone, Copy, Default)]
 struct Recent {
     values: [u64; REMEMBERED],
@@ -162,7 +165,7 @@ impl Recent {
         self.count += 1;
     }
 
-    /// Between which values they lie without so many of the lowest and the highest, once there are enough.
+    /// Returns the lowest and the highest value without so many outliers at each end, once there are enough values.
     fn without(&self, outliers: usize) -> Option<[u64; 2]> {
         let mut sorted = self.values;
         sorted.sort_unstable();
@@ -179,12 +182,12 @@ mod tests {
     const WAKE_UP: u64 = 50_000;
     const TURN: u64 = 100;
 
-    /// What waiting for these messages cost.
+    /// Cost of waiting for some messages.
     #[derive(Debug, Default)]
     struct Cost {
         spun: u64,
         woken: u64,
-        /// Of each message, whether it found the thread awake.
+        /// Whether each message found the thread awake.
         awake: Vec<bool>,
     }
 
@@ -251,7 +254,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever comes, the spinning stays below its share of the time and two wake-ups a message.
+        /// The spinning stays below its share of the time and two wake-ups per message, for any pauses.
         #[test]
         fn spinning_is_bounded(pauses in prop::collection::vec(1u64..5_000_000, 1..200)) {
             let times: Vec<u64> = pauses.iter().scan(0, |at, pause| { *at += pause; Some(*at) }).collect();

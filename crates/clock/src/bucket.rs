@@ -1,41 +1,41 @@
-//! A bucket of tokens a client: what a client may name it may flood, so what it sends is taken no faster than this.
+//! Token bucket per client, which limits its rate: a client that can address a lane could otherwise flood it.
 
 use crate::Calibration;
 
-/// How fast a session's requests are taken. What comes faster waits in the session's own lane, and its client is told
-/// that the lane is full; nothing is lost.
+/// Rate limit of a session's requests. Requests beyond it wait in the session's own lane, and its client sees a full
+/// lane; nothing is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
-    /// Requests a second; zero for as many as come.
+    /// Requests a second; zero for no limit.
     pub per_second: u32,
-    /// Requests at once.
+    /// Largest burst of requests.
     pub burst: u32,
 }
 
 impl Rate {
-    /// As many as come: for measurements, and for who trusts the client.
+    /// No limit: for measurements, and for trusted clients.
     pub const UNLIMITED: Self = Self { per_second: 0, burst: 0 };
 }
 
 impl Default for Rate {
-    /// More than any desk sends, and no flood.
+    /// Returns a limit above any desk's traffic and below a flood.
     fn default() -> Self {
         Self { per_second: 100_000, burst: 10_000 }
     }
 }
 
-/// Tokens of one session. The clock is asked only when they are used up.
+/// Tokens of one session. The clock is read only when they are used up.
 #[derive(Debug)]
 pub struct Bucket {
     tokens: u32,
     burst: u32,
-    /// Ticks that a token takes to come back; zero if there is no limit.
+    /// Ticks per new token; zero if there is no limit.
     ticks_per_token: u64,
     filled: u64,
 }
 
 impl Bucket {
-    /// A full one at this moment, in ticks.
+    /// Makes a full bucket; `now` is in ticks.
     pub fn new(rate: Rate, calibration: &Calibration, now: u64) -> Self {
         let ticks_per_token = match rate.per_second {
             0 => 0,
@@ -45,7 +45,7 @@ impl Bucket {
         Self { tokens: burst, burst, ticks_per_token, filled: now }
     }
 
-    /// Takes a token; false if there is none now.
+    /// Takes a token; returns false if there is none now.
     #[inline(always)]
     pub fn take(&mut self, now: impl FnOnce() -> u64) -> bool {
         if self.ticks_per_token == 0 {
@@ -63,15 +63,15 @@ impl Bucket {
         }
     }
 
-    /// Takes tokens for a request that was let through and has turned out to be worth more than one. Tokens that are not
-    /// there are not owed: a session that has taken back all its orders can act again when the next token comes.
+    /// Takes more tokens for a request that passed and turned out to cost more than one. Missing tokens are not owed:
+    /// a session that has cancelled all its orders can act again when the next token comes.
     pub fn charge(&mut self, tokens: u32) {
         if self.ticks_per_token != 0 {
             self.tokens = self.tokens.saturating_sub(tokens);
         }
     }
 
-    /// Gives a token back: nothing was there for it.
+    /// Returns a token: there was no request to use it for.
     #[inline(always)]
     pub fn give_back(&mut self) {
         self.tokens = self.tokens.saturating_add(1).min(self.burst);
@@ -81,7 +81,7 @@ impl Bucket {
     fn fill(&mut self, now: u64) {
         let come = now.saturating_sub(self.filled) / self.ticks_per_token;
         if come == 0 {
-            // Another boot's clock may have begun anew.
+            // The clock of another boot may have begun anew.
             self.filled = self.filled.min(now);
             return;
         }

@@ -1,18 +1,19 @@
-//! One calibration for all processes of a user, and for all users who come after root.
+//! The calibration of the clock: shared by all processes of a user, and by all users who start after root.
 //!
 //! ```text
 //!   tickpath-clock-0      root's ──copied by the first process of user 1000──> tickpath-clock-1000
-//!   tickpath-clock-1000   read by each process of user 1000, whatever comes to lie beside it later
+//!   tickpath-clock-1000   read by each process of user 1000, whatever other files appear later
 //! ```
 //!
-//! Any user may make files in `/dev/shm`, and ticks mean what the calibration says. So a process reads its own user's file,
-//! and believes it if that user or root owns it and nobody else can write to it. What another user has put in its place is
-//! refused in words. A file once linked is never replaced within a boot: two processes of one user never have two
-//! calibrations.
+//! Any user may make files in `/dev/shm`, and the meaning of ticks depends on the calibration. So a process reads its
+//! own user's file, and trusts it if that user or root owns it and no other user can write to it. Another user's file
+//! in its place is rejected with an error. A file once linked is never replaced within a boot: two processes of a user
+//! never have two calibrations.
 //!
-//! Two users who start without root measure one each, as does a process that starts when the file was removed. The counter
-//! is the same one: differences of its stamps are exact in ticks, and in nanoseconds as good as a measurement is. Users whose
-//! nanoseconds must agree to the last one run any Tickpath program as root first, whose calibration both copy.
+//! Two users who start without root measure a calibration each, as does a process that starts after the file was
+//! removed. The counter is the same: differences of its stamps are exact in ticks, and in nanoseconds as accurate as
+//! the measurement. Users whose nanoseconds must agree exactly run any Tickpath program as root first, whose
+//! calibration both copy.
 
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
@@ -26,15 +27,15 @@ use crate::counter;
 
 const MAGIC: [u8; 8] = *b"TICKCLK1";
 
-/// How long the first process of a boot measures the counter's rate: 20 ns of uncertainty at each end of 200 ms is
-/// 0.2 parts in a million, 0.7 ms an hour, and the same for every process.
+/// Time for which the first process of a boot measures the counter's rate, in nanoseconds: 20 ns of uncertainty at
+/// each end of 200 ms is 0.2 parts in a million, 0.7 ms an hour, and the same for every process.
 const MEASURE_NS: u64 = 200_000_000;
 
-/// How often the lock of a stale file is tried, and the pause between two tries.
+/// Attempts to lock a stale file, and the pause between two attempts.
 const LOCK_TRIES: usize = 100;
 const LOCK_PAUSE_NS: u64 = 10_000_000;
 
-/// Which counter the ticks are.
+/// The counter that the ticks come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Source {
@@ -47,7 +48,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// The source with this code, if there is one.
+    /// Returns the source with this code, if there is one.
     pub fn from_code(code: u32) -> Option<Self> {
         match code {
             1 => Some(Self::Tsc),
@@ -57,7 +58,7 @@ impl Source {
         }
     }
 
-    /// A word for people.
+    /// Returns the name of the source for people.
     pub fn name(self) -> &'static str {
         match self {
             Self::Tsc => "tsc",
@@ -67,54 +68,56 @@ impl Source {
     }
 }
 
-/// How ticks relate to nanoseconds and to UTC: a flat struct, the same bytes in shared memory and in a log's header.
+/// The relation of ticks to nanoseconds and to UTC: a flat struct, the same bytes in shared memory and in a log's
+/// header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Calibration {
     magic: [u8; 8],
-    /// The boot that this belongs to: the counter starts anew with each.
+    /// The boot in which this calibration was made: the counter starts anew with each boot.
     pub boot_id: [u8; 16],
     /// The counter at the moment of calibration.
     pub ticks: u64,
-    /// `CLOCK_MONOTONIC` at that moment, in nanoseconds.
+    /// `CLOCK_MONOTONIC` at the moment of calibration, in nanoseconds.
     pub monotonic_ns: u64,
-    /// UTC at that moment, nanoseconds since the Unix epoch.
+    /// UTC at the moment of calibration, in nanoseconds since the Unix epoch.
     pub utc_ns: u64,
-    /// Ticks in a second.
+    /// Ticks per second.
     pub ticks_per_second: u64,
     source: u32,
     reserved: u32,
 }
 
-/// Why there is no clock.
+/// Reasons why the clock is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum CalibrationError {
     /// The host's calibration file cannot be made or read.
     #[error("cannot use the clock file {path}: {reason}; this user must be able to read and make it")]
     File {
-        /// Where it lies.
+        /// Path of the file.
         path: PathBuf,
-        /// What the operating system says.
+        /// Error of the operating system.
         reason: io::Error,
     },
-    /// Another user has made it, or could change it.
+    /// Another user has made the file, or can change it.
     #[error("the clock file {path} is not used: {why}; have it removed, as root if it is not yours")]
     Distrusted {
-        /// Where it lies.
+        /// Path of the file.
         path: PathBuf,
-        /// Whose it is, or who can change it.
+        /// Owner of the file, or the users who can change it.
         why: String,
     },
     /// The file holds something else.
     #[error("{path} is no clock calibration of this boot; remove it while no Tickpath process runs")]
     Foreign {
-        /// Where it lies.
+        /// Path of the file.
         path: PathBuf,
     },
 }
 
 impl Calibration {
-    /// A clock whose tick is a nanosecond since the Unix epoch: for tests, and for what is in nanoseconds already.
+    /// Returns the calibration of a clock whose tick is a nanosecond since the Unix epoch: for tests, and for times
+    /// that are in nanoseconds already.
     pub fn nanoseconds() -> Self {
         Self {
             magic: MAGIC,
@@ -128,37 +131,37 @@ impl Calibration {
         }
     }
 
-    /// Which counter the ticks are.
+    /// Returns the counter that the ticks come from.
     pub fn source(&self) -> Option<Source> {
         Source::from_code(self.source)
     }
 
-    /// True if stamps of the two can be subtracted: same boot and same counter. Two measurements of its rate differ by a
-    /// thousandth at most, for the kernel makes its clock faster or slower by half of that and no more: one was made when
-    /// the file of the other had been removed, or for another user.
+    /// Returns true if stamps of the two can be subtracted: same boot and same counter. Two measurements of a
+    /// counter's rate differ by a thousandth at most, because the kernel adjusts its clock by at most half of that.
+    /// Two measurements arise when the file was removed between them, or for two users.
     pub fn agrees_with(&self, other: &Self) -> bool {
         let difference = self.ticks_per_second.abs_diff(other.ticks_per_second);
         let (rates_agree, is_same) = (difference <= self.ticks_per_second / 1000, |of: &Self| (of.boot_id, of.source));
         rates_agree && is_same(self) == is_same(other)
     }
 
-    /// True if the bytes can be a calibration at all.
+    /// Returns true if the bytes can be a calibration at all.
     pub fn is_sound(&self) -> bool {
         self.magic == MAGIC && self.source().is_some() && (1_000_000..=100_000_000_000).contains(&self.ticks_per_second)
     }
 
-    /// True for a calibration of this boot.
+    /// Returns true for a calibration of this boot.
     fn is_of(&self, boot_id: [u8; 16]) -> bool {
         self.boot_id == boot_id
     }
 
-    /// Nanoseconds from one tick count to another; negative if the second is the earlier one.
+    /// Returns the nanoseconds from one tick count to another; negative if the second is earlier.
     #[inline]
     pub fn ns_between(&self, from: u64, to: u64) -> i64 {
         self.ns(to.wrapping_sub(from) as i64)
     }
 
-    /// A difference of ticks in nanoseconds, rounded toward zero.
+    /// Converts a difference of ticks to nanoseconds, rounded toward zero.
     #[inline]
     pub fn ns(&self, ticks: i64) -> i64 {
         // Below nine thousand million ticks (some seconds) the product fits 64 bits, and the division is ten times faster.
@@ -169,18 +172,18 @@ impl Calibration {
         (i128::from(ticks) * 1_000_000_000 / i128::from(self.ticks_per_second)) as i64
     }
 
-    /// A length of time in ticks.
+    /// Converts a length of time to ticks.
     #[inline]
     pub fn ticks_of_ns(&self, ns: u64) -> u64 {
         (u128::from(ns) * u128::from(self.ticks_per_second) / 1_000_000_000) as u64
     }
 
-    /// A stamp as UTC, nanoseconds since the Unix epoch.
+    /// Converts a stamp to UTC, in nanoseconds since the Unix epoch.
     pub fn utc_ns_of(&self, ticks: u64) -> u64 {
         self.utc_ns.wrapping_add_signed(self.ns_between(self.ticks, ticks))
     }
 
-    /// The stamp of a time in UTC, nanoseconds since the Unix epoch; also of one before the counter began.
+    /// Converts a time in UTC, in nanoseconds since the Unix epoch, to a stamp; also a time before the counter began.
     pub fn ticks_of_utc_ns(&self, utc_ns: u64) -> u64 {
         let ticks = self.ticks_of_ns(utc_ns.abs_diff(self.utc_ns));
         if utc_ns < self.utc_ns { self.ticks.wrapping_sub(ticks) } else { self.ticks.wrapping_add(ticks) }
@@ -213,13 +216,14 @@ impl Calibration {
     }
 }
 
-/// The counter and the operating system's clock at one moment: the tightest of some tries.
+/// Reads the counter and the operating system's clock at the same moment: the attempt with the smallest uncertainty
+/// counts.
 fn read_both() -> (u64, u64) {
     let once = || {
         let before = counter::tsc();
         let ns = counter::monotonic_ns();
         let after = counter::tsc();
-        // Where a move to another core has set it back, the width is huge, and the try loses.
+        // After a move to another core with a smaller count the width is huge, and this attempt loses.
         let width = after.wrapping_sub(before);
         (width, before.wrapping_add(width / 2), ns)
     };
@@ -227,13 +231,14 @@ fn read_both() -> (u64, u64) {
     (ticks, ns)
 }
 
-/// UTC now, nanoseconds since the Unix epoch, from the operating system: for dates, never for differences.
+/// Returns the current UTC time in nanoseconds since the Unix epoch, from the operating system: for dates, never for
+/// differences.
 pub fn utc_ns() -> u64 {
     counter::os_clock_ns(libc::CLOCK_REALTIME)
 }
 
-/// Reads this user's calibration, or publishes one: root's, if there is one, else a measured one. Of processes that come at
-/// once the first to link the file wins, and all use that one.
+/// Reads this user's calibration, or publishes one: root's, if there is one, else a measured one. If several processes
+/// start at once, the first to link the file wins, and all use its calibration.
 pub(crate) fn host_calibration(base: &Path, user: u32) -> Result<Calibration, CalibrationError> {
     let path = &of_user(base, user);
     let fail = |reason| CalibrationError::File { path: path.clone(), reason };
@@ -242,7 +247,7 @@ pub(crate) fn host_calibration(base: &Path, user: u32) -> Result<Calibration, Ca
         match look(path, user).map_err(fail)? {
             Found::Whole(found) if found.is_of(boot_id) => return Ok(found),
             Found::Nothing => {}
-            // Left by an earlier boot, or by something else.
+            // A file left by an earlier boot, or by another program.
             Found::Whole(_) | Found::Garbage => {
                 let removed = remove_stale(path, user, boot_id);
                 removed.map_err(|_| CalibrationError::Foreign { path: path.clone() })?;
@@ -258,14 +263,14 @@ pub(crate) fn host_calibration(base: &Path, user: u32) -> Result<Calibration, Ca
 
 const ROOT: u32 = 0;
 
-/// The file of one user.
+/// Returns the path of a user's calibration file.
 fn of_user(base: &Path, user: u32) -> PathBuf {
     let mut path = base.as_os_str().to_owned();
     path.push(format!("-{user}"));
     path.into()
 }
 
-/// The calibration of a file that others made: root, or an older program of this user. None if it is not to be used.
+/// Returns the calibration from a file made by root or an older program of this user; none if it must not be used.
 fn shared(path: &Path, user: u32, boot_id: [u8; 16]) -> Option<Calibration> {
     match look(path, user) {
         Ok(Found::Whole(found)) if found.is_of(boot_id) => Some(found),
@@ -273,23 +278,23 @@ fn shared(path: &Path, user: u32, boot_id: [u8; 16]) -> Option<Calibration> {
     }
 }
 
-/// What lies where a calibration is looked for.
+/// Contents of the path of a calibration.
 enum Found {
     Nothing,
-    /// A calibration, maybe of another boot.
+    /// A calibration, possibly of another boot.
     Whole(Calibration),
-    /// A file of a trusted user that holds none.
+    /// A file of a trusted user that holds no calibration.
     Garbage,
-    /// Another user has made it, or could change it: why, in words.
+    /// A file that another user has made or can change, with the reason for distrust.
     Distrusted(String),
 }
 
-/// Looks at a file without following a link, and without waiting for the other end of a pipe.
+/// Reads a file without following a link, and without waiting for the other end of a pipe.
 fn look(path: &Path, user: u32) -> io::Result<Found> {
     let mut file = match open(path) {
         Ok(file) => file,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
-        // What cannot be opened is known by its name.
+        // A file that cannot be opened is judged by its metadata.
         Err(e) => {
             let why = fs::symlink_metadata(path).ok().and_then(|there| distrust(&there, user));
             return why.map(Found::Distrusted).ok_or(e);
@@ -310,7 +315,8 @@ fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)
 }
 
-/// Why a file is not trusted; none if it belongs to this user or to root, and nobody else can write to it.
+/// Returns the reason to distrust a file; none if it belongs to this user or to root, and no other user can write to
+/// it.
 fn distrust(file: &Metadata, user: u32) -> Option<String> {
     let owner = file.uid();
     if file.is_symlink() {
@@ -325,7 +331,7 @@ fn distrust(file: &Metadata, user: u32) -> Option<String> {
     (file.mode() & 0o022 != 0).then(|| "other users can write to it".to_owned())
 }
 
-/// Removes the file only while no other process does, and only if it is stale still: another one may lie there by now.
+/// Removes the file only under its lock, and only if it is still stale: another process may have replaced it by now.
 fn remove_stale(path: &Path, user: u32, boot_id: [u8; 16]) -> io::Result<()> {
     let remove = || {
         let found = open(path)?;
@@ -337,7 +343,7 @@ fn remove_stale(path: &Path, user: u32, boot_id: [u8; 16]) -> io::Result<()> {
     unless(io::ErrorKind::NotFound, remove())
 }
 
-/// Locks a file, in a bounded time: any user who may read it can hold its lock for ever.
+/// Locks a file within a bounded time: any user who may read the file can hold its lock for ever.
 fn lock(file: &File) -> io::Result<()> {
     for _ in 0..LOCK_TRIES {
         match file.try_lock() {
@@ -352,7 +358,7 @@ fn lock(file: &File) -> io::Result<()> {
 fn publish(path: &Path, calibration: &Calibration) -> io::Result<()> {
     static DRAFTS: AtomicU64 = AtomicU64::new(0);
     let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
-    // A process in another container may have this id, too.
+    // A process in another container may have the same process id.
     let moment = counter::monotonic_ns();
     let draft = path.with_extension(format!("{}-{number}-{moment}", std::process::id()));
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o644).open(&draft)?;
@@ -362,7 +368,7 @@ fn publish(path: &Path, calibration: &Calibration) -> io::Result<()> {
     unless(io::ErrorKind::AlreadyExists, linked)
 }
 
-/// Takes a failure of one kind for a success.
+/// Turns a failure of one kind into success.
 fn unless(kind: io::ErrorKind, outcome: io::Result<()>) -> io::Result<()> {
     outcome.or_else(|e| if e.kind() == kind { Ok(()) } else { Err(e) })
 }
@@ -412,10 +418,10 @@ mod tests {
         }
     }
 
-    /// A user who is neither this one nor root.
+    /// A user that is neither this user nor root.
     const STRANGER: u32 = 65_534;
 
-    /// Where calibrations of one test lie, gone at its end.
+    /// A folder for the calibrations of a test, removed at its end.
     struct Scene {
         folder: PathBuf,
         base: PathBuf,
@@ -438,7 +444,7 @@ mod tests {
             of_user(&self.base, self.user)
         }
 
-        /// A calibration of this boot at a rate that no processor has.
+        /// Writes a calibration of this boot with a rate that no processor has.
         fn planted(&self, path: &Path) -> Calibration {
             let planted = Calibration { boot_id: boot_id().unwrap(), ..at_rate(1_234_567) };
             fs::write(path, planted.as_bytes()).unwrap();
@@ -459,7 +465,7 @@ mod tests {
         }
     }
 
-    /// What `ask` says; a panic if it does not come to an end.
+    /// Returns the result of `ask`; panics if it takes longer than 60 s.
     fn bounded<T: Send + 'static>(ask: impl FnOnce() -> T + Send + 'static) -> T {
         let (tell, told) = std::sync::mpsc::channel();
         std::thread::spawn(move || tell.send(ask()));
@@ -505,7 +511,7 @@ mod tests {
         let scene = Scene::new("stranger");
         let planted = scene.planted(&scene.base);
         if std::os::unix::fs::chown(&scene.base, Some(STRANGER), None).is_err() {
-            // Root alone can play another user; what is of this user is believed.
+            // Only root can act as another user; a file of this user is trusted.
             assert_eq!(scene.calibration().unwrap(), planted);
             return;
         }
@@ -554,14 +560,14 @@ mod tests {
     #[test]
     fn users_who_come_after_root_have_its_calibration_and_keep_it() {
         let scene = Scene::new("root");
-        // Of this user, which is as good as root's for itself.
+        // A file of this user in root's place, which this user trusts as much as root's.
         let roots = scene.planted(&of_user(&scene.base, ROOT));
         assert_eq!(scene.calibration().unwrap(), roots);
         if scene.user != ROOT {
             fs::write(of_user(&scene.base, ROOT), Calibration { ticks: 7, ..roots }.as_bytes()).unwrap();
             assert_eq!(scene.calibration().unwrap(), roots, "what a user has begun with stays");
         }
-        // Another user: the file is root's, or a stranger's whose clock is not taken.
+        // Another user: the file is root's, or belongs to a user whose clock is not trusted.
         let theirs = of_user(&scene.base, STRANGER);
         let found = shared(&of_user(&scene.base, ROOT), STRANGER, roots.boot_id);
         assert_eq!(found.is_some(), scene.user == ROOT);

@@ -1,25 +1,25 @@
-//! What counts ticks, and a clock that tests set by hand.
+//! The trait of clocks, and a simulated clock for tests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::calibration::Calibration;
 
-/// Something that counts ticks. Code that needs time takes one of these, so that tests can hold the time still.
+/// A counter of ticks. Code that needs time takes a clock, so that tests can control the time.
 pub trait Clock: Clone + Send + 'static {
-    /// The counter now, in ticks. Everything that the program did before is done when it is read.
+    /// Returns the counter now, in ticks. Every earlier load of the program is complete when the counter is read.
     fn ticks(&self) -> u64;
 
-    /// How ticks relate to nanoseconds and to UTC.
+    /// Returns the relation of ticks to nanoseconds and to UTC.
     fn calibration(&self) -> &Calibration;
 
-    /// Nanoseconds from one tick count to a later one; negative if it is earlier.
+    /// Returns the nanoseconds from one tick count to another; negative if the second is earlier.
     fn ns_between(&self, from: u64, to: u64) -> i64 {
         self.calibration().ns_between(from, to)
     }
 }
 
-/// A clock that a test sets by hand. Clones share the time; one tick is one nanosecond.
+/// A clock that a test sets by hand. Clones share the time; a tick is a nanosecond.
 #[derive(Debug, Clone)]
 pub struct SimulatedClock {
     ticks: Arc<AtomicU64>,
@@ -28,17 +28,19 @@ pub struct SimulatedClock {
 }
 
 impl SimulatedClock {
-    /// A clock that stands at `ticks`.
+    /// Makes a clock that shows `ticks`.
     pub fn at(ticks: u64) -> Self {
         Self { ticks: Arc::new(AtomicU64::new(ticks)), ahead: 0, calibration: Calibration::nanoseconds() }
     }
 
-    /// The same time as another processor's counter shows it that is `ns` ahead, or behind if that is negative.
+    /// Returns the same time as shown by another processor's counter that is `ns` ahead, or behind if that is
+    /// negative.
     pub fn ahead_by(&self, ns: i64) -> Self {
         Self { ahead: self.ahead + ns, ..self.clone() }
     }
 
-    /// The clock of the host's next boot: it counts from `ticks`, and its stamps cannot be compared with this one's.
+    /// Returns the clock of the host's next boot: it counts from `ticks`, and its stamps cannot be compared with this
+    /// clock's.
     pub fn after_reboot(&self, ticks: u64) -> Self {
         let mut next = Self::at(ticks);
         let boot = u128::from_le_bytes(self.calibration.boot_id).wrapping_add(1);
@@ -46,13 +48,13 @@ impl SimulatedClock {
         next
     }
 
-    /// Moves the time on by `ns` nanoseconds.
+    /// Advances the time by `ns` nanoseconds.
     pub fn advance(&self, ns: u64) {
         self.ticks.fetch_add(ns, Ordering::SeqCst);
     }
 
-    /// What [`crate::Offset::of`] takes: round trips of these lengths, out and back, to a counter that is so far ahead
-    /// at each.
+    /// Returns input for [`crate::Offset::of`]: round trips of these lengths, out and back, to a counter with the
+    /// given lead at each.
     pub fn round_trips(&self, ways_ns: &[(u64, u64)], ahead_ns: impl Fn(usize) -> i64) -> Vec<[u64; 3]> {
         let trip = |(number, &(out_ns, back_ns))| {
             let out = self.ticks();

@@ -1,6 +1,6 @@
-//! The counter itself.
+//! The time stamp counter and the operating system's clocks.
 
-/// True if the processor's time stamp counter runs at one rate in all states and on all cores.
+/// Returns true if the processor's time stamp counter runs at one rate in all states and on all cores.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn has_invariant_tsc() -> bool {
     use core::arch::x86_64::__cpuid;
@@ -8,14 +8,14 @@ pub(crate) fn has_invariant_tsc() -> bool {
     __cpuid(0x8000_0000).eax >= 0x8000_0007 && __cpuid(0x8000_0007).edx & INVARIANT_TSC != 0
 }
 
-/// True if the processor's time stamp counter runs at one rate in all states and on all cores.
+/// Returns false: only x86-64 has this counter.
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) fn has_invariant_tsc() -> bool {
     false
 }
 
-/// The time stamp counter, read after every earlier load has its value: without the fence the processor reads the
-/// counter while a polled line is still on its way, and latencies come out too short.
+/// Returns the time stamp counter, read after every earlier load has its value: without the fence the processor reads
+/// the counter while a polled cache line is still in flight, and latencies come out too short.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(crate) fn tsc() -> u64 {
@@ -32,13 +32,13 @@ pub(crate) fn tsc() -> u64 {
     monotonic_ns()
 }
 
-/// Nanoseconds of `CLOCK_MONOTONIC`.
+/// Returns the nanoseconds of `CLOCK_MONOTONIC`.
 #[inline]
 pub(crate) fn monotonic_ns() -> u64 {
     os_clock_ns(libc::CLOCK_MONOTONIC)
 }
 
-/// Nanoseconds of an operating system clock.
+/// Returns the nanoseconds of an operating system clock.
 #[inline]
 pub(crate) fn os_clock_ns(id: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };

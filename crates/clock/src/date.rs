@@ -2,7 +2,7 @@
 
 /// Returns the UTC date of a time in nanoseconds since the Unix epoch, as the number 20261122.
 pub fn utc_day(utc_ns: u64) -> u32 {
-    // Counted in eras of 400 years that begin on March 1 of year 0, so that a leap day ends its year.
+    // Days are counted in eras of 400 years that begin on March 1 of year 0, so that a leap day ends its year.
     let days = utc_ns / 86_400_000_000_000 + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);
     let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;

@@ -1,59 +1,60 @@
-//! What is taken from a spinning thread, and by whom, as far as the kernel knows.
+//! Time that is taken from a spinning thread, and its cause as far as the kernel knows it.
 //!
 //! ```text
 //!   the kernel's account before and after a gap               cause
-//!   this process was stopped and goes on                      stopped
+//!   this process was stopped and continued                    stopped
 //!   the thread waited for a processor that another had        preempted
-//!   it gave its processor away                                own
+//!   the thread gave its processor away                        own
 //!   neither: an interrupt, or the hypervisor                  host
-//!   nobody looked in time, or nobody counts                   untold
+//!   the kernel was not asked in time, or keeps no account     untold
 //! ```
 
 use crate::clock::Clock;
 use crate::kernel::{Account, Ledger, was_continued};
 
-/// A spinning loop that stands still for longer than this did not run.
+/// Shortest gap of a spinning loop that counts, in nanoseconds: the thread did not run meanwhile.
 pub const HOST_GAP_NS: u64 = 2_000;
 
-/// Empty turns between two looks at the clock: some hundred nanoseconds.
+/// Number of empty turns between two readings of the clock: some hundred nanoseconds.
 const LOOK_EVERY: u32 = 16;
 
-/// From here on the kernel is asked about a gap at once: asking takes some microseconds. About shorter ones it is asked
-/// later, about many at a time.
+/// Length from which the kernel is queried about a gap at once: a query takes some microseconds. Shorter gaps are
+/// queried later, many at a time.
 const ASKED_AT_ONCE_NS: i64 = 10_000;
 
-/// The kernel has answered in this time, or the thread stood still meanwhile.
+/// Time within which the kernel answers, unless the thread was stalled meanwhile.
 const ANSWERED_IN_NS: i64 = 30_000;
 
-/// Where every answer takes long, the next question would say nothing new.
+/// Max queries in a row: if every answer takes long, another query yields nothing new.
 const MOST_QUESTIONS: u32 = 3;
 
-/// The longest that short gaps wait for that question.
+/// Longest time that short gaps wait for their query.
 const ASK_EVERY_NS: i64 = 20_000_000;
 
-/// Why a thread stood still.
+/// Causes of a gap in a thread's run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Cause {
     /// An interrupt, or the hypervisor: the thread had its processor all the time, and did not run.
     Host,
-    /// Another thread of this machine had its processor.
+    /// Another thread of this machine had the thread's processor.
     Preempted,
-    /// Somebody stopped its process.
+    /// The thread's process was stopped by a signal.
     Stopped,
-    /// It slept, though it had only asked for work: in a page fault, or in its transport.
+    /// The thread slept, though it had only polled for work: in a page fault, or in its transport.
     Own,
-    /// Not known.
+    /// Unknown.
     #[default]
     Untold,
 }
 
 impl Cause {
-    /// All causes; a cause's place is its code in files.
+    /// All causes; a cause's index is its code in files.
     pub const ALL: [Self; 5] = [Self::Host, Self::Preempted, Self::Stopped, Self::Own, Self::Untold];
 
-    /// The cause of a gap of this length between two accounts of its thread.
+    /// Returns the cause of a gap of this length between two accounts of its thread.
     pub fn of(gap_ns: u64, before: Option<Account>, after: Option<Account>, stopped: bool) -> Self {
-        /// A wait that is less of a gap than this is not why there is one: a short thread ran behind an interrupt.
+        /// Divisor of a gap's length: a shorter wait does not explain the gap, because a short thread ran behind an
+        /// interrupt.
         const LEAST_SHARE: u64 = 10;
         if stopped {
             return Self::Stopped;
@@ -72,54 +73,54 @@ impl Cause {
     }
 }
 
-/// A stretch of time in which a thread wanted to run and did not.
+/// A period in which a thread was ready to run and did not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gap {
-    /// The last moment at which it ran, in ticks.
+    /// The last moment at which the thread ran, in ticks.
     pub from: u64,
-    /// The next moment at which it ran, in ticks.
+    /// The next moment at which the thread ran, in ticks.
     pub to: u64,
-    /// Why.
+    /// The cause of the gap.
     pub cause: Cause,
 }
 
-/// Watches for gaps between two empty turns of a spinning thread, and between one and the work that waited behind it: in
-/// between the thread did nothing but ask for work, so that a gap during work never counts.
+/// Detector of gaps between two empty turns of a spinning thread, and between an empty turn and the work found next:
+/// in between the thread only polled for work, so that a gap during work never counts.
 #[derive(Debug)]
 pub struct Gaps<C> {
     clock: C,
     threshold: u64,
-    /// Turns are calls to the kernel.
+    /// Set if turns are calls to the kernel.
     are_calls: bool,
     last_empty: Option<u64>,
-    /// Empty turns since the last look at the clock.
+    /// Number of empty turns since the last reading of the clock.
     turns: u32,
-    /// The shortest time between two looks: what the turns themselves take, a system call in each perhaps.
+    /// The shortest time between two readings: the cost of the turns themselves, which may include a system call each.
     usual: u64,
     found: Found,
 }
 
 impl<C: Clock> Gaps<C> {
-    /// Gaps from [`HOST_GAP_NS`] on, of the thread that has the turns.
+    /// Makes a detector of gaps from [`HOST_GAP_NS`] on, for the thread that runs the turns.
     pub fn new(clock: C) -> Self {
         let threshold = clock.calibration().ticks_of_ns(HOST_GAP_NS);
         let found = Found::default();
         Self { clock, threshold, are_calls: false, last_empty: None, turns: 0, usual: u64::MAX, found }
     }
 
-    /// The same where turns are calls to the kernel, if they are: one that took long may have been worked on there, so
-    /// nothing in them is known to be the host's. What the kernel tells of stops, waits and sleeps stays.
+    /// Sets whether turns are calls to the kernel. A long call may be work in the kernel, so no gap in it is
+    /// attributed to the host; the stops, waits and sleeps that the kernel reports still count.
     pub fn of_calls(self, are_calls: bool) -> Self {
         Self { are_calls, ..self }
     }
 
-    /// By which it looks.
+    /// Returns the detector's clock.
     pub fn clock(&self) -> &C {
         &self.clock
     }
 
-    /// Notes a turn that found no work. Only some turns look at the clock: that costs as much as a turn, and a message
-    /// that comes meanwhile would wait for it.
+    /// Notes a turn that found no work. Only some turns read the clock: a reading costs as much as a turn, and would
+    /// delay a message that arrives meanwhile.
     #[inline(always)]
     pub fn empty_turn(&mut self) {
         self.turns += 1;
@@ -144,14 +145,15 @@ impl<C: Clock> Gaps<C> {
         });
     }
 
-    /// Where a gap begins between two looks, if there is one: turns that take twice their usual time are none yet.
+    /// Returns the start of a gap between two readings, if there is a gap: turns that take twice their usual time are
+    /// none.
     fn gap_from(&self, from: u64, to: u64) -> Option<u64> {
         let is_gap = to.saturating_sub(from) > self.usual.saturating_mul(2).saturating_add(self.threshold);
         is_gap.then(|| from + self.usual)
     }
 
-    /// Notes, once the work is done, a turn that found some, and when it saw that, in ticks, before it did any. A thread
-    /// that stands still for long finds work right after it.
+    /// Notes a turn that found work, once the work is done; `seen` is when the turn saw the work, in ticks, before
+    /// doing any. A thread that was stalled for long finds work right afterwards.
     #[inline(always)]
     pub fn found_work(&mut self, seen: u64) {
         if let Some(from) = self.last_empty
@@ -162,20 +164,21 @@ impl<C: Clock> Gaps<C> {
         self.busy_turn();
     }
 
-    /// Notes a turn that found work, or one in which the thread slept of its own will.
+    /// Notes a turn that found work, or in which the thread slept on purpose.
     #[inline(always)]
     pub fn busy_turn(&mut self) {
         self.last_empty = None;
         self.turns = 0;
     }
 
-    /// How long the thread has waited for a processor that another one had, in nanoseconds since its start, also where
-    /// it found work right after it; none where the kernel does not tell, or before a look at the clock.
+    /// Returns the time for which the thread has waited for a processor that another thread had, in nanoseconds since
+    /// its start, even where it found work right afterwards; none where the kernel does not report it, or before the
+    /// first reading of the clock.
     pub fn waited_ns(&self) -> Option<u64> {
         self.found.ledger.as_ref()?.account()?.waited_ns
     }
 
-    /// What was found.
+    /// Returns the gaps found.
     pub fn into_found(self) -> Vec<Gap> {
         let mut gaps = self.found.into_gaps();
         gaps.retain(|gap| !self.are_calls || gap.cause != Cause::Host);
@@ -183,21 +186,21 @@ impl<C: Clock> Gaps<C> {
     }
 }
 
-/// Gaps, and what the kernel says about them.
+/// Gaps, and the kernel's accounts of them.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     gaps: Vec<Gap>,
-    /// The kernel was asked about all gaps before this one.
+    /// Index of the first gap that the kernel was not queried about.
     asked: usize,
     asked_at: u64,
     account: Option<Account>,
     ledger: Option<Ledger>,
-    /// Whether the thread sleeps in its calls between the spins: then that it gave its processor away says nothing.
+    /// Set if the thread sleeps in its calls between the spins: a voluntary switch then explains no gap.
     calls_sleep: bool,
 }
 
 impl Found {
-    /// Of a thread whose calls may sleep, and which does nothing but spin in its gaps.
+    /// Makes the list for a thread whose calls may sleep, and which only spins in its gaps.
     pub(crate) fn of_a_caller() -> Self {
         Self { calls_sleep: true, ..Self::default() }
     }
@@ -207,7 +210,7 @@ impl Found {
         Self { gaps, ..Self::default() }
     }
 
-    /// Begins an account of the calling thread, once; true if it did, which took time.
+    /// Begins an account of the calling thread, once; returns true if it did, which took time.
     pub(crate) fn begin(&mut self, now: u64) -> bool {
         let begins = self.ledger.is_none();
         if begins {
@@ -218,15 +221,15 @@ impl Found {
         begins
     }
 
-    /// Notes a gap, and asks the kernel about it if it is long. Gives the time from which on the next one counts.
+    /// Notes a gap, and queries the kernel if it is long. Returns the time from which the next gap counts.
     pub(crate) fn note(&mut self, clock: &impl Clock, from: u64, to: u64) -> u64 {
         let (mut from, mut to) = (from, to);
         for _ in 0..MOST_QUESTIONS {
             if !self.note_one(clock, from, to) {
                 return self.ask_if_due(clock, to);
             }
-            // That an answer takes some microseconds is no gap. But a thread is stopped or preempted in a call to the
-            // kernel as well, and more often.
+            // The microseconds of the query are no gap. But a thread can be stopped or preempted in a call to the
+            // kernel too, and is so more often there.
             let now = clock.ticks();
             if clock.ns_between(to, now) < ANSWERED_IN_NS {
                 return now;
@@ -236,7 +239,7 @@ impl Found {
         to
     }
 
-    /// Notes a gap, and asks the kernel about it if it is long; true if it did.
+    /// Notes a gap, and queries the kernel if it is long; returns true if it did.
     #[cold]
     fn note_one(&mut self, clock: &impl Clock, from: u64, to: u64) -> bool {
         let ns = clock.ns_between(from, to);
@@ -259,7 +262,8 @@ impl Found {
         }
     }
 
-    /// Asks about short gaps if the last time was long ago. Gives the time from which on the next one counts.
+    /// Queries the kernel about short gaps if the last query was long ago. Returns the time from which the next gap
+    /// counts.
     pub(crate) fn ask_if_due(&mut self, clock: &impl Clock, now: u64) -> u64 {
         if self.asked == self.gaps.len() || clock.ns_between(self.asked_at, now) < ASK_EVERY_NS {
             return now;
@@ -269,7 +273,8 @@ impl Found {
         if clock.ns_between(now, answered) < ANSWERED_IN_NS { answered } else { self.note(clock, now, answered) }
     }
 
-    /// Short gaps are the host's if the thread had its processor all the time since; else any of them may not be.
+    /// Attributes the open short gaps to the host if the thread had its processor all the time since the last query;
+    /// otherwise any of them may have another cause.
     fn ask(&mut self, how: fn(&Ledger) -> Option<Account>, now: u64) {
         let mut after = self.ledger.as_ref().and_then(how);
         if let (true, Some(after)) = (self.calls_sleep, &mut after) {
@@ -277,7 +282,7 @@ impl Found {
         }
         let open = self.gaps[self.asked..].iter_mut().filter(|gap| gap.cause == Cause::Untold);
         if let (Some(before), Some(after)) = (self.account, &mut after) {
-            // Who was not asked for waits counts them from the last time on.
+            // A query without the wait time keeps the value of the last query.
             after.waited_ns = after.waited_ns.or(before.waited_ns);
             if !before.is_switched(after) {
                 open.for_each(|gap| gap.cause = Cause::Host);
@@ -286,12 +291,12 @@ impl Found {
         (self.asked, self.asked_at, self.account) = (self.gaps.len(), now, after);
     }
 
-    /// What was found, the last first.
+    /// Returns the gaps found, the last first.
     pub(crate) fn latest(&self) -> impl Iterator<Item = &Gap> {
         self.gaps.iter().rev()
     }
 
-    /// What was found.
+    /// Queries the kernel about the open gaps, and returns all gaps found.
     pub(crate) fn into_gaps(mut self) -> Vec<Gap> {
         self.ask(Ledger::switches, self.asked_at);
         self.gaps
@@ -353,7 +358,7 @@ mod tests {
             clock.advance(worked_ns);
             gaps.found_work(seen);
         }
-        // With nothing but work between, there is no idle time to have a gap in.
+        // With only work in between, there is no idle time that could have a gap.
         clock.advance(500_000);
         gaps.found_work(clock.ticks());
         let found: Vec<u64> = gaps.into_found().iter().map(|gap| gap.to - gap.from).collect();

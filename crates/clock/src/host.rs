@@ -15,8 +15,8 @@ pub struct HostClock {
 }
 
 impl HostClock {
-    /// The clock of this host. The first process of a user in a boot takes root's calibration, or measures for 0.2 s; all
-    /// others of this user read what it found.
+    /// Returns the clock of this host. The first process of a user in a boot takes root's calibration, or measures for
+    /// 0.2 s; all others of this user read its result.
     pub fn get() -> Result<Self, CalibrationError> {
         static CALIBRATION: SetOnce<Calibration> = SetOnce::new();
         let calibration = match CALIBRATION.get() {

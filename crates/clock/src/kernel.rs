@@ -1,28 +1,30 @@
-//! What the kernel knows of a thread's standstills.
+//! The kernel's accounts of a thread's stalls.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// What the kernel has counted of a thread since its start. A difference of two says why it stood still in between.
+/// The kernel's counts for a thread since its start. The difference of two accounts shows why the thread stalled in
+/// between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Account {
-    /// How often it gave its processor away.
+    /// Number of times that the thread gave its processor away.
     pub voluntary: u64,
-    /// How often its processor was taken from it, for another thread.
+    /// Number of times that the thread was preempted for another thread.
     pub involuntary: u64,
-    /// How long it waited for a processor that another thread had, in nanoseconds; none where the kernel does not tell.
+    /// Time spent waiting for a processor that another thread had, in nanoseconds; none where the kernel does not
+    /// report it.
     pub waited_ns: Option<u64>,
 }
 
 impl Account {
-    /// Whether the thread was off its processor between this account and a later one.
+    /// Returns whether the thread was off its processor between this account and a later one.
     pub(crate) fn is_switched(&self, later: &Self) -> bool {
         (self.voluntary, self.involuntary) != (later.voluntary, later.involuntary)
     }
 }
 
-/// Processor time that a process has used up to this moment, also in threads that have ended, in nanoseconds; zero if it is
-/// gone.
+/// Returns the processor time that a process has used up to now, also in threads that have ended, in nanoseconds; zero
+/// if the process is gone.
 pub fn cpu_ns(pid: u32) -> u64 {
     let (mut clock, mut used) = (0, libc::timespec { tv_sec: 0, tv_nsec: 0 });
     // SAFETY: both places are valid ones for the results.
@@ -31,7 +33,7 @@ pub fn cpu_ns(pid: u32) -> u64 {
     if is_told { used.tv_sec as u64 * 1_000_000_000 + used.tv_nsec as u64 } else { 0 }
 }
 
-/// Reads the account of the thread that made it.
+/// Reader of the account of the thread that made it.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     run_delay: Option<File>,
@@ -42,14 +44,15 @@ impl Ledger {
         Self { run_delay: File::open("/proc/thread-self/schedstat").ok() }
     }
 
-    /// The switches alone: one system call, about a microsecond. None where nobody counts them.
+    /// Reads only the switches: one system call, about a microsecond. None where the kernel does not count them.
     pub(crate) fn switches(&self) -> Option<Account> {
         // SAFETY: a usage is plain numbers, for which zero is valid.
         let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
         // SAFETY: the place is a valid one for the result.
         let result = unsafe { libc::getrusage(libc::RUSAGE_THREAD, &mut usage) };
         let (voluntary, involuntary) = (usage.ru_nvcsw as u64, usage.ru_nivcsw as u64);
-        // A thread that never left its processor has none. Where there is no account of its waits either, nobody counts.
+        // Zero switches are valid for a thread that never left its processor; if the wait time is missing too, the
+        // kernel keeps no counts.
         (result == 0 && (voluntary + involuntary > 0 || self.run_delay.is_some())).then_some(Account {
             voluntary,
             involuntary,
@@ -57,12 +60,12 @@ impl Ledger {
         })
     }
 
-    /// The whole account: some microseconds.
+    /// Reads the whole account: some microseconds.
     pub(crate) fn account(&self) -> Option<Account> {
         Some(Account { waited_ns: self.run_delay_ns(), ..self.switches()? })
     }
 
-    /// The second number of `schedstat`.
+    /// Reads the second number of `schedstat`.
     fn run_delay_ns(&self) -> Option<u64> {
         let mut text = [0; 96];
         let bytes = self.run_delay.as_ref()?.read_at(&mut text, 0).ok()?;
@@ -70,17 +73,18 @@ impl Ledger {
     }
 }
 
-/// Keeps the word that this process goes on after a stop (`SIGCONT`) for those of its threads that ask. It is for the
-/// first thread of a process, before it starts others; processes that it spawns do the same.
+/// Keeps the signal of a resume after a stop (`SIGCONT`) pending for the threads of this process that check for it.
+/// Called by the first thread of a process, before it starts others; spawned processes call it themselves.
 pub fn notice_stops() {
     // SAFETY: the set is filled before it is used; the call changes the mask of the calling thread alone.
     unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &continuation(), std::ptr::null_mut()) };
 }
 
-/// Whether this process was stopped and goes on, since somebody asked last. False where [`notice_stops`] was not called.
+/// Returns whether this process was stopped and resumed since the last call. False where [`notice_stops`] was not
+/// called.
 pub(crate) fn was_continued() -> bool {
     let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: set and time are valid; who does not ask for details passes null.
+    // SAFETY: set and time are valid; null is allowed for the details, which are not needed.
     unsafe { libc::sigtimedwait(&continuation(), std::ptr::null_mut(), &at_once) == libc::SIGCONT }
 }
 

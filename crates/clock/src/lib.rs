@@ -6,11 +6,12 @@
 //!                     Calibration: one a user, root's if there is one, in shared memory, copied into each log's header
 //! ```
 //!
-//! Two processes that calibrate for themselves drift apart by milliseconds an hour; so the first process of a user in a boot
-//! takes root's rate or measures one, and all others of that user read it (`calibration.rs`). Where the processor has no
-//! invariant counter the clock is the operating system's, one tick a nanosecond, and [`Source`] says so.
+//! Two processes that calibrate for themselves drift apart by milliseconds an hour; so the first process of a user in
+//! a boot takes root's rate or measures the rate, and all others of that user read it (`calibration.rs`). Where the
+//! processor has no invariant counter the clock is the operating system's, with a tick of a nanosecond, and its
+//! [`Source`] is `Os`.
 //!
-//! This crate is the only one that may read time, sleep, or ask the scheduler for anything.
+//! Only this crate may read time, sleep, or call the scheduler.
 
 mod adaptive;
 mod bucket;

@@ -1,10 +1,10 @@
-//! Whether a user's files in shared memory outlive its sessions.
+//! Detection of whether a user's files in shared memory outlive its sessions.
 //!
-//! With `RemoveIPC=yes`, which it is unless a file says otherwise, systemd removes all of a user's files in `/dev/shm` when
-//! the last session of that user ends: the logs that are in use, and the calibration of the clock. It spares system users,
-//! and those who linger.
+//! With `RemoveIPC=yes`, which is the default, systemd removes all of a user's files in `/dev/shm` when the last
+//! session of that user ends: the logs in use, and the calibration of the clock. Exempt are system users, and users
+//! with lingering enabled.
 
-/// The files that say whether it does, later ones before earlier ones: systemd reads those of a folder by their names.
+/// Folders with the setting, later ones first in precedence: systemd reads the files of a folder by their names.
 const FOLDERS: [&str; 4] = [
     "/usr/lib/systemd/logind.conf.d",
     "/usr/local/lib/systemd/logind.conf.d",
@@ -18,31 +18,31 @@ const FILES: [&str; 4] = [
     "/etc/systemd/logind.conf",
 ];
 
-/// Words of systemd for no.
+/// Values that systemd reads as no.
 const NO: [&str; 6] = ["no", "false", "off", "0", "n", "f"];
 
-/// The first user that is none of the system's.
+/// Lowest id of a user that is no system user.
 const FIRST_USER: u32 = 1000;
 
 /// The fate of a user's files in `/dev/shm` at its logout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AtLogout {
-    /// They stay: why, in words.
+    /// The files stay, with the reason.
     Kept(&'static str),
     /// systemd removes them.
     Removed,
 }
 
 impl AtLogout {
-    /// The damage to programs that run.
+    /// Damage to running programs.
     pub const DAMAGE: &str = "systemd removes what this user has in /dev/shm when its last session ends: logs that are in \
                               use lose their names, and nobody else finds them";
 
-    /// How to keep them.
+    /// Ways to keep the files.
     pub const REMEDY: &str = "RemoveIPC=no in /etc/systemd/logind.conf and a restart of systemd-logind, or `loginctl \
                               enable-linger` for this user, or run as a system user";
 
-    /// Reads it from the files of a host: `read` gives a file's text, and `names` those in a folder.
+    /// Reads the setting from the files of a host: `read` returns a file's text, and `names` the names in a folder.
     pub fn read(user: u32, read: &dyn Fn(&str) -> Option<String>, names: &dyn Fn(&str) -> Vec<String>) -> Self {
         if !names("/run/systemd").contains(&"system".to_owned()) {
             return Self::Kept("systemd does not run here");
@@ -65,7 +65,7 @@ impl AtLogout {
         }
     }
 
-    /// The same of this process's user on this host.
+    /// Reads the setting of this host for this process's user.
     pub fn here() -> Self {
         let names = |folder: &str| {
             let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
@@ -79,12 +79,12 @@ impl AtLogout {
     }
 }
 
-/// All values of `RemoveIPC`, the one that holds last.
+/// Returns all values of `RemoveIPC`, the effective one last.
 fn settings(read: &dyn Fn(&str) -> Option<String>, names: &dyn Fn(&str) -> Vec<String>) -> Vec<String> {
     let mut dropped: Vec<(String, String)> = Vec::new();
     for folder in FOLDERS {
         for name in names(folder).into_iter().filter(|name| name.ends_with(".conf")) {
-            // A file of a later folder takes the place of one of the same name.
+            // A file of a later folder replaces a file of the same name.
             dropped.retain(|(known, _)| *known != name);
             dropped.push((name.clone(), format!("{folder}/{name}")));
         }

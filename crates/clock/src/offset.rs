@@ -1,4 +1,4 @@
-//! Whether the counters of two processors show the same time, as far as messages between them can tell.
+//! Offset between the counters of two processors, as far as messages between them can show it.
 //!
 //! ```text
 //!   here    a ────┐           ┌──── b       the answer's stamp lies between a and b, so the other counter is
@@ -7,20 +7,20 @@
 
 use crate::calibration::Calibration;
 
-/// How far another processor's counter is ahead of this one's, in nanoseconds: between these two bounds.
+/// Offset of another processor's counter from this processor's, in nanoseconds, as two bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Offset {
-    /// It is at least so far ahead; negative where it may be behind.
+    /// Lower bound; negative where the other counter may be behind.
     pub low_ns: i64,
-    /// It is at most so far ahead.
+    /// Upper bound.
     pub high_ns: i64,
-    /// A counter was seen to go back, or the bounds of two round trips contradict each other.
+    /// Set if a counter was seen to go back, or the bounds of two round trips contradict each other.
     pub stepped_back: bool,
 }
 
 impl Offset {
-    /// What round trips tell: of each the stamp here, the stamp there and the stamp here again, in ticks and in the order
-    /// in which they were taken. None without a round trip.
+    /// Computes the bounds from round trips: for each the stamp here, the stamp there and the stamp here again, in
+    /// ticks and in the order in which they were taken. None without a round trip.
     pub fn of(trips: &[[u64; 3]], calibration: &Calibration) -> Option<Self> {
         let ahead = |from: u64, to: u64| calibration.ns_between(from, to);
         let low_ns = trips.iter().map(|&[_, there, back]| ahead(back, there)).max()?;
@@ -31,26 +31,26 @@ impl Offset {
         Some(Self { low_ns, high_ns, stepped_back })
     }
 
-    /// What a second measurement leaves of this one. Counters that were apart by noise are not so twice. Two measurements
-    /// that contradict each other show a counter that stepped.
+    /// Combines this measurement with a repetition. An offset caused by noise is not repeated; two measurements that
+    /// contradict each other show a counter that stepped.
     pub fn confirmed_by(self, again: Self) -> Self {
         let (low_ns, high_ns) = (self.low_ns.max(again.low_ns), self.high_ns.min(again.high_ns));
         let contradict = low_ns > high_ns.saturating_add(ROUNDING_NS);
         Self { stepped_back: self.stepped_back || again.stepped_back || contradict, ..again }
     }
 
-    /// The counters differ by no more than this, in nanoseconds.
+    /// Returns the largest possible difference of the counters, in nanoseconds.
     pub fn bound_ns(&self) -> u64 {
         self.low_ns.unsigned_abs().max(self.high_ns.unsigned_abs())
     }
 
-    /// Whether the counters show two times: the difference is no longer than a message takes, or it would be seen.
+    /// Returns whether the counters show different times; a difference shorter than a message's way cannot be seen.
     pub fn is_apart(&self) -> bool {
         self.stepped_back || self.low_ns > ROUNDING_NS || self.high_ns < -ROUNDING_NS
     }
 }
 
-/// Differences of ticks are cut to nanoseconds.
+/// Tolerance in nanoseconds: differences of ticks are rounded to nanoseconds.
 const ROUNDING_NS: i64 = 2;
 
 #[cfg(test)]
@@ -91,7 +91,7 @@ mod tests {
             (between(4, 44), between(-20, 30), false, false),
             (between(4, 44), between(5, 40), true, false),
             (between(1_900, 2_100), between(1_950, 2_050), true, false),
-            // It was 2 µs ahead, and is not any more.
+            // The counter was 2 µs ahead, and is no longer.
             (between(1_900, 2_100), between(-50, 50), true, true),
             (Offset { stepped_back: true, ..between(-50, 50) }, between(-50, 50), true, true),
         ] {

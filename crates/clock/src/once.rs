@@ -1,11 +1,11 @@
-//! Values of a process that are found out once, behind which nobody waits.
+//! Values of a process that are computed once, without any thread waiting for another.
 
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// A value for a `static`, which whoever comes first sets for all. `OnceLock` has the others wait until the first is done:
-/// a process that is forked at that moment has nobody who comes back, and hangs at its first look. Here who comes meanwhile
-/// makes a value too, and takes the first one's.
+/// A value for a `static`, set for all threads by the first that makes it. With `OnceLock` the others wait until the
+/// first is done: a process forked at that moment lacks that thread, and hangs. Here threads that arrive meanwhile
+/// make a value too, and take the first thread's.
 ///
 /// ```
 /// static ANSWER: tickpath_clock::SetOnce<u32> = tickpath_clock::SetOnce::new();
@@ -18,19 +18,19 @@ pub struct SetOnce<T: Send + Sync + 'static> {
 }
 
 impl<T: Send + Sync + 'static> SetOnce<T> {
-    /// Without a value.
+    /// Makes a cell without a value.
     pub const fn new() -> Self {
         Self { value: AtomicPtr::new(null_mut()) }
     }
 
-    /// The value, if there is one by now.
+    /// Returns the value, if there is one by now.
     #[inline]
     pub fn get(&self) -> Option<&'static T> {
-        // SAFETY: it is null, or what `get_or_make` has leaked: nobody changes or frees it. Pairs with the release there.
+        // SAFETY: it is null, or leaked by `get_or_make`, and never changed or freed. Pairs with the release there.
         unsafe { self.value.load(Ordering::Acquire).as_ref() }
     }
 
-    /// The value, or the one that this makes, unless somebody else was faster.
+    /// Returns the value; if there is none, makes and sets it, unless another thread is faster.
     pub fn get_or_make(&self, make: impl FnOnce() -> T) -> &'static T {
         if let Some(found) = self.get() {
             return found;
@@ -39,12 +39,12 @@ impl<T: Send + Sync + 'static> SetOnce<T> {
         let first = match self.value.compare_exchange(null_mut(), made, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => made,
             Err(first) => {
-                // SAFETY: it came from a box just now, and nobody else has seen it.
+                // SAFETY: it came from a box just now, and no other thread has seen it.
                 drop(unsafe { Box::from_raw(made) });
                 first
             }
         };
-        // SAFETY: a value of a box, for only null is replaced; from here on nobody changes or frees it.
+        // SAFETY: a value of a box, because only null is replaced; from here on it is never changed or freed.
         unsafe { &*first }
     }
 }

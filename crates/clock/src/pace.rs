@@ -1,24 +1,24 @@
-//! Sending at intended times, and knowing how late one was.
+//! Sending at intended times, and measuring the lateness.
 
 use std::convert::Infallible;
 
 use crate::gap::{Found, HOST_GAP_NS};
 use crate::{Cause, Clock, Gap, Wait, relax, sleep_ns, yield_now};
 
-/// How long before an intended time a pacer stops giving the processor away: longer than a yield takes to come back
+/// Time before an intended time from which a pacer no longer yields the processor: longer than a yield takes to return
 /// on a shared core.
 const SPIN_NS: u64 = 20_000;
 
-/// How long before an intended time a spinning pacer makes no pauses any more.
+/// Time before an intended time from which a spinning pacer makes no pauses.
 const NEAR_NS: u64 = 500;
 
-/// How long before an intended time a blocking pacer stops sleeping: longer than a timer wakes late.
+/// Time before an intended time at which a blocking pacer ends its sleep: longer than a timer's delay.
 const SLEEP_MARGIN_NS: u64 = 200_000;
 
-/// A call or a sleep that takes longer than this may have been a stop of the whole process.
+/// Shortest call or sleep that may have been a stop of the whole process.
 const LEAST_STOP_NS: u64 = 100_000;
 
-/// Waits until intended times.
+/// A clock-driven sender's wait for intended times.
 #[derive(Debug)]
 pub struct Pacer<C> {
     clock: C,
@@ -34,8 +34,8 @@ pub struct Pacer<C> {
 }
 
 impl<C: Clock> Pacer<C> {
-    /// A pacer that waits in this way: `busy` spins, `yield` gives the core to others until shortly before the time,
-    /// `block` and `adaptive` sleep until shortly before the time.
+    /// Makes a pacer with a wait strategy: `busy` spins, `yield` gives the core to others until shortly before the
+    /// time, `block` and `adaptive` sleep until shortly before the time.
     pub fn new(clock: C, wait: Wait) -> Self {
         let ticks = |ns| clock.calibration().ticks_of_ns(ns);
         let [spin, margin, near] = [SPIN_NS, SLEEP_MARGIN_NS, NEAR_NS].map(ticks);
@@ -43,7 +43,7 @@ impl<C: Clock> Pacer<C> {
         Self { clock, wait, spin, margin, near, gap, stop, last: None, found: Found::of_a_caller() }
     }
 
-    /// Returns at `intended` (ticks), or at once if that has passed, with the ticks then.
+    /// Waits until `intended` (ticks), and returns the ticks then; at once if the time has passed.
     #[inline]
     pub fn until(&mut self, intended: u64) -> u64 {
         let Ok(now) = self.until_beside(intended, |rest| {
@@ -53,11 +53,11 @@ impl<C: Clock> Pacer<C> {
         now
     }
 
-    /// The same for a thread that has other work to do meanwhile: `turn` does some, and says so, or takes the rest. None
-    /// begins shortly before the time.
+    /// Waits like [`Self::until`], for a thread that has other work meanwhile: `turn` does some and returns true, or
+    /// takes the rest. No turn begins shortly before the time.
     #[inline]
     pub fn until_beside<E>(&mut self, intended: u64, mut turn: impl FnMut(Rest) -> Result<bool, E>) -> Result<u64, E> {
-        // Whether nothing but spinning lies between the last reading and the next.
+        // Set if only spinning lies between the last reading and the next.
         let mut has_spun = false;
         loop {
             let mut now = self.clock.ticks();
@@ -76,14 +76,14 @@ impl<C: Clock> Pacer<C> {
                 }
                 wait if wait != Wait::Busy && left as u64 > self.spin => Rest::Yield,
                 _ if left as u64 > self.near => Rest::Spin,
-                // The last stretch without a pause: one takes as long as a message's whole way.
+                // The last stretch is without pauses: a pause takes as long as a message's whole way.
                 _ => {
                     has_spun = true;
                     continue;
                 }
             };
             if rest == Rest::Spin && self.found.begin(now) {
-                // Its own question is no gap.
+                // The pacer's own query is no gap.
                 self.last = Some(self.clock.ticks());
             }
             let has_worked = turn(rest)?;
@@ -91,8 +91,8 @@ impl<C: Clock> Pacer<C> {
         }
     }
 
-    /// In a spin this is a gap; in a call, in a sleep or behind a yield only a stop of the whole process can be told.
-    /// Gives the time from which on the next one counts.
+    /// Notes a delay: in a spin it is a gap; in a call, in a sleep or behind a yield only a stop of the whole process
+    /// can be detected. Returns the time from which the next gap counts.
     #[cold]
     fn stood_still(&mut self, now: u64, ticks: u64, has_spun: bool) -> u64 {
         if has_spun {
@@ -104,40 +104,40 @@ impl<C: Clock> Pacer<C> {
         now
     }
 
-    /// How late something went out that was due, in nanoseconds, without what was the host's of that, as far as the
-    /// kernel's account shows it: the generator's own doing.
+    /// Returns the lateness of a send that was due, in nanoseconds, without the host's share as far as the kernel's
+    /// account shows it: the generator's own lateness.
     #[inline]
     pub fn own_lateness_ns(&self, due: u64, actual: u64) -> u64 {
         let own = actual.saturating_sub(due).saturating_sub(self.held_up(due, actual));
         self.clock.calibration().ns(own as i64) as u64
     }
 
-    /// How much of the time from `from` to `to` was the host's, in ticks.
+    /// Returns the host's share of the time from `from` to `to`, in ticks.
     #[inline]
     fn held_up(&self, from: u64, to: u64) -> u64 {
         let since = self.found.latest().take_while(|gap| gap.to > from).filter(|gap| gap.cause == Cause::Host);
         since.map(|gap| gap.to.min(to).saturating_sub(gap.from.max(from))).sum()
     }
 
-    /// When it stood still, and why.
+    /// Returns the gaps in the pacer's run, with their causes.
     pub fn into_found(self) -> Vec<Gap> {
         self.found.into_gaps()
     }
 }
 
-/// How a thread that finds nothing to do passes a moment.
+/// A moment's rest of a thread without work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rest {
-    /// It goes on looking.
+    /// Looks again at once.
     Spin,
-    /// It gives the processor away.
+    /// Gives the processor away.
     Yield,
-    /// It sleeps for at most so many nanoseconds.
+    /// Sleeps for at most so many nanoseconds.
     Sleep(u64),
 }
 
 impl Rest {
-    /// Passes it.
+    /// Takes the rest.
     #[inline]
     pub fn take(self) {
         match self {
@@ -148,23 +148,23 @@ impl Rest {
     }
 }
 
-/// What a generator knows about its own punctuality.
+/// A generator's count of late sends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Lateness {
-    /// Sends so far.
+    /// Number of sends so far.
     pub sends: u64,
-    /// Sends that came later than the allowance.
+    /// Number of sends that came later than the allowance.
     pub late: u64,
 }
 
 impl Lateness {
-    /// Counts a send that came `late_ns` after its time, with `allowance_ns` of grace.
+    /// Counts a send that came `late_ns` after its time; it is late beyond `allowance_ns`.
     pub fn count(&mut self, late_ns: u64, allowance_ns: u64) {
         self.sends += 1;
         self.late += u64::from(late_ns > allowance_ns);
     }
 
-    /// Late sends among all, 0 to 1.
+    /// Returns the share of late sends, 0 to 1.
     pub fn share(&self) -> f64 {
         if self.sends == 0 { 0.0 } else { self.late as f64 / self.sends as f64 }
     }

@@ -1,45 +1,46 @@
-//! The CPU quota of a control group, which containers have: whoever has used it up stands still until the next period.
+//! The CPU quota of a control group, as containers have it: a process that has used it up is throttled until the next
+//! period.
 //!
 //! ```text
 //!   cgroup v2   /sys/fs/cgroup/GROUP/cpu.max "50000 100000"             cpu.stat nr_periods, nr_throttled, throttled_usec
 //!   cgroup v1   /sys/fs/cgroup/cpu/GROUP/cpu.cfs_quota_us, _period_us   cpu.stat nr_periods, nr_throttled, throttled_time
 //! ```
-//! A group's parents bound it, too: the tightest quota counts. Within a container the group's own folder is often mounted at
-//! the top.
+//! The quotas of a group's parents apply too: the tightest counts. Within a container the group's own folder is often
+//! mounted at the top.
 
 use std::fs;
 
-/// Where the controller of version 1 is mounted.
+/// Mount points of the version 1 controller.
 const V1: [&str; 2] = ["/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/cpu"];
 
-/// Where version 2 is mounted: alone, or beside version 1.
+/// Mount points of version 2: alone, or beside version 1.
 const V2: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 
-/// A file's text by its path; none if it cannot be read.
+/// Function that returns a file's text by its path; none if it cannot be read.
 pub type ReadFile<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// The quota of this process, and what it has cost its group so far.
+/// The quota of this process, and the throttling of its group so far.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CpuQuota {
-    /// The folder of the group that sets it.
+    /// Folder of the group that sets the quota.
     pub group: String,
-    /// Processors' worth of time.
+    /// Quota in processors.
     pub cpus: f64,
-    /// Periods so far in which the group ran.
+    /// Number of periods so far in which the group ran.
     pub periods: u64,
-    /// Periods in which it was throttled.
+    /// Number of periods in which the group was throttled.
     pub throttled: u64,
-    /// For how long, in nanoseconds, summed over its processors.
+    /// Throttled time in nanoseconds, summed over the group's processors.
     pub throttled_ns: u64,
 }
 
 impl CpuQuota {
-    /// The one of this process; none if it has none, or the kernel does not tell.
+    /// Returns the quota of this process; none if it has none, or the kernel does not report it.
     pub fn here() -> Option<Self> {
         Self::read(&|path| fs::read_to_string(path).ok())
     }
 
-    /// The same as these files tell.
+    /// Returns the quota according to these files.
     pub fn read(file: ReadFile<'_>) -> Option<Self> {
         let groups = file("/proc/self/cgroup")?;
         let path = |is_wanted: &dyn Fn(&str) -> bool| {
@@ -71,7 +72,7 @@ impl CpuQuota {
         })
     }
 
-    /// The throttling since `before`; all of it if the group is another one now.
+    /// Returns the throttling since `before`; all of it if the group has changed.
     pub fn since(&self, before: Option<&Self>) -> Self {
         let same = before.filter(|before| before.group == self.group);
         let less = |now: u64, of: fn(&Self) -> u64| now.saturating_sub(same.map_or(0, of));
@@ -84,7 +85,7 @@ impl CpuQuota {
     }
 }
 
-/// The folder of a group and those of its parents, up to the mount.
+/// Returns the folder of a group and those of its parents, up to the mount.
 fn ancestors<'a>(mount: &'a str, path: &'a str) -> impl Iterator<Item = String> + 'a {
     let path = path.trim_matches('/');
     let ends = path.match_indices('/').map(|(at, _)| at).chain([0, path.len()]);

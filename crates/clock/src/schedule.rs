@@ -1,4 +1,4 @@
-//! Which core a thread runs on, and before whom.
+//! CPU and scheduling priority of a thread.
 
 use std::fmt;
 use std::io;
@@ -6,15 +6,15 @@ use std::str::FromStr;
 
 use crate::once::SetOnce;
 
-/// Why the scheduler did not do what was asked.
+/// Errors of the scheduler.
 #[derive(Debug, thiserror::Error)]
 pub enum ScheduleError {
-    /// No such processor, or not for this process.
+    /// The processor does not exist, or is not available to this process.
     #[error("CPU {cpu} is not available to this process; available: {available:?}")]
     NoSuchCpu {
-        /// The number asked for.
+        /// The requested number.
         cpu: usize,
-        /// The numbers that can be had.
+        /// The available numbers.
         available: Vec<usize>,
     },
     /// The right to real-time priority is missing.
@@ -23,12 +23,12 @@ pub enum ScheduleError {
          (or give the user an rtprio limit in /etc/security/limits.conf)"
     )]
     NoPriorityRight(Priority),
-    /// Anything else that the kernel says.
+    /// Any other error of the kernel.
     #[error("the scheduler refused {what}: {reason}")]
     Refused {
-        /// What was asked for.
+        /// The request that failed.
         what: String,
-        /// What the operating system says.
+        /// Error of the operating system.
         reason: io::Error,
     },
 }
@@ -70,12 +70,12 @@ impl FromStr for Priority {
     }
 }
 
-/// The processors that this process may use, in ascending order.
+/// Returns the processors that this process may use, in ascending order.
 pub fn cpus() -> Vec<usize> {
     // SAFETY: a CPU set is plain bits, for which all zeros is the empty set.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: the set is a valid place of the given size; 0 is the calling thread. The main thread's own mask is asked
-    // for by the process id, so that a pinned thread still sees what the process may use.
+    // SAFETY: the set is a valid place of the given size. The main thread's mask is read, by the process id, so that a
+    // pinned thread still sees the CPUs that the process may use.
     let result = unsafe { libc::sched_getaffinity(libc::getpid(), size_of::<libc::cpu_set_t>(), &mut set) };
     if result != 0 {
         return vec![0];
@@ -84,15 +84,16 @@ pub fn cpus() -> Vec<usize> {
     (0..libc::CPU_SETSIZE as usize).filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) }).collect()
 }
 
-/// What [`cpus`] says while no thread of this process is pinned: the main thread's own may be one processor afterwards.
+/// Returns [`cpus`] from before any thread of this process was pinned: the main thread's own set may be a single CPU
+/// afterwards.
 pub(crate) fn cpus_before_pinning() -> &'static [usize] {
     static CPUS: SetOnce<Vec<usize>> = SetOnce::new();
     CPUS.get_or_make(cpus)
 }
 
-/// The processor that the calling thread runs on now.
+/// Returns the processor that the calling thread runs on now.
 pub(crate) fn current_cpu() -> Option<usize> {
-    // SAFETY: the call takes nothing and touches no memory of ours.
+    // SAFETY: the call takes no argument and touches no memory of this process.
     usize::try_from(unsafe { libc::sched_getcpu() }).ok()
 }
 
@@ -117,7 +118,7 @@ pub fn pin_to_cpu(cpu: usize) -> Result<(), ScheduleError> {
     }
 }
 
-/// Pins the calling thread, if a processor is named, and gives it a priority, if it is not the usual one.
+/// Pins the calling thread, if a processor is given, and sets its priority, if it is not the default.
 pub fn settle(cpu: Option<usize>, priority: Priority) -> Result<(), ScheduleError> {
     if let Some(cpu) = cpu {
         pin_to_cpu(cpu)?;
@@ -128,22 +129,23 @@ pub fn settle(cpu: Option<usize>, priority: Priority) -> Result<(), ScheduleErro
     Ok(())
 }
 
-/// Has the kernel end this process when its parent ends, however that ends. False if the parent is gone already.
+/// Makes the kernel kill this process when its parent ends, for whatever reason. Returns false if the parent is gone
+/// already.
 pub fn end_with_parent(parent: u32) -> bool {
-    // SAFETY: both calls take numbers and touch no memory of ours.
+    // SAFETY: both calls take numbers and touch no memory of this process.
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         libc::getppid() as u32 == parent
     }
 }
 
-/// How late a sleep of the calling thread may end for the kernel's convenience; 50 µs if nobody asks for less.
+/// Sets how late a sleep of the calling thread may end for the kernel's convenience; the default is 50 µs.
 pub fn set_timer_slack(ns: u64) {
-    // SAFETY: the call takes numbers and touches no memory of ours.
+    // SAFETY: the call takes numbers and touches no memory of this process.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, ns) };
 }
 
-/// Gives the calling thread a priority.
+/// Sets the priority of the calling thread.
 pub fn set_priority(priority: Priority) -> Result<(), ScheduleError> {
     let (policy, level) = match priority {
         Priority::Normal => (libc::SCHED_OTHER, 0),
@@ -162,7 +164,7 @@ pub fn set_priority(priority: Priority) -> Result<(), ScheduleError> {
     }
 }
 
-/// Has the calling thread run only while its processor has nothing else to do. False if the scheduler refuses.
+/// Makes the calling thread run only while its processor is otherwise idle. Returns false if the scheduler refuses.
 pub(crate) fn run_when_idle() -> bool {
     // SAFETY: the parameters are plain numbers, for which zero is valid, and a valid struct; 0 is the calling thread.
     unsafe {

@@ -1,4 +1,4 @@
-//! How a thread passes the time until something comes.
+//! Wait strategies of a thread without work.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ pub enum Wait {
     Busy,
     /// Polls and gives the core to others in between: for threads that share one.
     Yield,
-    /// Sleeps until it is woken: no core, some microseconds.
+    /// Sleeps until it is woken: uses no core, costs some microseconds.
     Block,
     /// Spins as long as a wake-up costs, then sleeps; where messages come at a rhythm, it wakes for the next one:
     /// [`AdaptiveWait`](crate::AdaptiveWait).
@@ -19,8 +19,8 @@ pub enum Wait {
 }
 
 impl Wait {
-    /// What one turn without work does. Sleeping needs something to be woken by, which the log brings; without it a
-    /// thread that would sleep yields.
+    /// Passes one turn without work. A sleep needs a waker, which the log provides; without a log a thread that would
+    /// sleep yields.
     #[inline]
     pub fn idle(self) {
         match self {
@@ -29,7 +29,7 @@ impl Wait {
         }
     }
 
-    /// The word on the command line.
+    /// Returns the strategy's name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Busy => "busy",
@@ -39,13 +39,13 @@ impl Wait {
         }
     }
 
-    /// Whether it keeps the processor, always or for a while: two of these need two.
+    /// Returns whether the strategy keeps the processor, always or for a while: two such threads need two processors.
     #[inline]
     pub const fn spins(self) -> bool {
         matches!(self, Self::Busy | Self::Adaptive)
     }
 
-    /// Whether it gives the processor away until there is something.
+    /// Returns whether the strategy gives the processor away until there is work.
     #[inline]
     pub const fn sleeps(self) -> bool {
         matches!(self, Self::Block | Self::Adaptive)
@@ -58,7 +58,7 @@ impl fmt::Display for Wait {
     }
 }
 
-/// A word that is no wait strategy.
+/// Error for a word that is no wait strategy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is no wait strategy; use busy, yield, block or adaptive")]
 pub struct ParseWaitError(String);
@@ -77,7 +77,7 @@ impl FromStr for Wait {
     }
 }
 
-/// Tells the processor that this is a spinning loop.
+/// Marks a spinning loop for the processor.
 #[inline(always)]
 pub fn relax() {
     std::hint::spin_loop();
@@ -89,7 +89,7 @@ pub fn yield_now() {
     std::thread::yield_now();
 }
 
-/// Sleeps for at least this long. Never a way to wait for another thread: those have a condition to wait on.
+/// Sleeps for at least this long. Never used to wait for another thread: a condition is there for that.
 pub fn sleep_ns(ns: u64) {
     std::thread::sleep(std::time::Duration::from_nanos(ns));
 }

@@ -1,4 +1,4 @@
-//! What it takes to wake a thread that sleeps, and where that goes.
+//! The cost of waking a thread that sleeps, and its parts.
 //!
 //! ```text
 //!   waker     from │ word := turn, futex wake │ called
@@ -6,9 +6,9 @@
 //!
 //!   call    from to called
 //!   asleep  from to runs, of a thread whose CPU has gone idle
-//!   awake   from to runs, of a thread whose CPU was kept from that: by one that spins when there is nothing else to do
+//!   awake   from to runs, of a thread whose CPU was kept busy: by a thread that spins when nothing else runs
 //! ```
-//! `asleep` without `awake` is the idle state's: in a virtual machine the host's way back to it, too.
+//! `asleep` minus `awake` is the cost of the idle state, in a virtual machine with that of the host.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -22,37 +22,39 @@ use crate::schedule::{
 };
 use crate::wait::{relax, sleep_ns, yield_now};
 
-/// How long the sleeper is left alone: after that its CPU has gone idle, also one that polls for a while first.
+/// Time for which the sleeper is left alone, in nanoseconds: its CPU has gone idle by then, even if it polls for a
+/// while first.
 const QUIET_NS: u64 = 250_000;
 
-/// For so long before it wakes somebody the waker is awake.
+/// Time for which the waker spins before it wakes the sleeper, in nanoseconds.
 const AWAKE_NS: u64 = 50_000;
 
-/// How much longer than the waker may take the sleeper waits for it.
+/// Time that the sleeper waits beyond the waker's limit, in nanoseconds.
 const PATIENCE_NS: u64 = 20_000_000;
 
-/// No measuring of this host takes so long.
+/// Upper bound for a measurement of this host, in milliseconds.
 const LONGEST_MS: u64 = 50;
 
-/// What waking a thread takes, in nanoseconds: medians.
+/// Cost of waking a thread, in nanoseconds: medians.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WakeUp {
-    /// The call to the kernel of who wakes.
+    /// Duration of the waker's call to the kernel.
     pub call_ns: u64,
     /// From before that call until the thread runs; its CPU has gone idle meanwhile.
     pub asleep_ns: u64,
-    /// The same while something keeps that CPU from going idle; none if that was not measured, or is not possible.
+    /// The same while that CPU is kept from going idle; none if it was not measured, or is not possible.
     pub awake_ns: Option<u64>,
 }
 
 impl WakeUp {
-    /// Of a thread that may run where the calling one may, by one on another CPU if this process has one; without
-    /// `awake_ns`. Measured once a process, which takes some milliseconds.
+    /// Returns the wake-up cost of a thread that may run where the calling thread may, by a waker on another CPU if
+    /// this process has one; without `awake_ns`. Measured once per process, which takes some milliseconds.
     pub fn of_this_host() -> &'static Self {
         static MEASURED: SetOnce<WakeUp> = SetOnce::new();
         static IS_MEASURING: AtomicBool = AtomicBool::new(false);
         if MEASURED.get().is_none() && IS_MEASURING.swap(true, Ordering::Relaxed) {
-            // Two at once would measure each other. But this may be a fork, and who measures have stayed with the parent.
+            // Two measurements at once would disturb each other. But this process may be a fork, whose measuring
+            // thread stayed with the parent: so the wait is bounded.
             for _ in 0..LONGEST_MS {
                 if MEASURED.get().is_some() {
                     break;
@@ -63,26 +65,26 @@ impl WakeUp {
         MEASURED.get_or_make(Self::measure)
     }
 
-    /// The same, measured anew.
+    /// Measures the wake-up cost anew.
     pub fn measure() -> Self {
         const ROUNDS: usize = 15;
         const MOST_NS: u64 = 8_000_000;
         const LEAST: usize = 5;
-        /// Taken where nothing came of it.
+        /// Default if the measurement yields too few values.
         const USUAL: WakeUp = WakeUp { call_ns: 5_000, asleep_ns: 50_000, awake_ns: None };
         let here = current_cpu();
         let others = cpus_before_pinning().iter().copied().filter(|cpu| Some(*cpu) != here);
         let near = others.min_by_key(|cpu| cpu.abs_diff(here.unwrap_or_default()));
         let rounds = wake_caller(near, ROUNDS, MOST_NS, None).unwrap_or_default();
-        // One of few may have taken as long as the host stood still.
+        // A median of few values may include a stall of the host.
         match rounds.runs_ns.len() {
             0..LEAST => USUAL,
             _ => rounds.alone().middle().unwrap_or(USUAL),
         }
     }
 
-    /// The parts of `asleep_ns`, which they add up to: in the call of who wakes; until the scheduler runs the sleeper;
-    /// and to leave the idle state. None without `awake_ns`.
+    /// Returns the parts of `asleep_ns`, which add up to it: the waker's call; until the scheduler runs the sleeper;
+    /// and leaving the idle state. None without `awake_ns`.
     pub fn parts_ns(&self) -> Option<[u64; 3]> {
         let awake = self.awake_ns?.min(self.asleep_ns);
         let call = self.call_ns.min(awake);
@@ -114,17 +116,17 @@ impl fmt::Display for WakeUp {
 /// Wake-ups of a thread on one CPU by a thread on another, in nanoseconds each.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WakeUps {
-    /// As [`WakeUp::call_ns`].
+    /// Values of [`WakeUp::call_ns`].
     pub calls_ns: Vec<u64>,
-    /// As [`WakeUp::asleep_ns`].
+    /// Values of [`WakeUp::asleep_ns`].
     pub asleep_ns: Vec<u64>,
-    /// As [`WakeUp::awake_ns`]; empty if both share a CPU, or the scheduler refuses the policy `SCHED_IDLE`.
+    /// Values of [`WakeUp::awake_ns`]; empty if both share a CPU, or the scheduler refuses the policy `SCHED_IDLE`.
     pub awake_ns: Vec<u64>,
 }
 
 impl WakeUps {
-    /// So many of each kind, a third of a millisecond each, between these two CPUs: the sleeper's, and the waker's.
-    /// Fewer if that takes more than a second, or if the thread did not sleep yet when it was woken.
+    /// Measures `rounds` wake-ups of each kind, a third of a millisecond each, between the CPUs of the sleeper and the
+    /// waker. Fewer if that takes more than a second, or if the thread was not yet asleep when it was woken.
     pub fn measure([sleeper, waker]: [usize; 2], rounds: usize) -> Result<Self, ScheduleError> {
         const MOST_NS: u64 = 1_000_000_000;
         let work = || -> Result<Self, ScheduleError> {
@@ -139,7 +141,7 @@ impl WakeUps {
         thread::scope(|scope| scope.spawn(work).join()).unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 
-    /// The medians; none if nothing was measured.
+    /// Returns the medians; none if nothing was measured.
     pub fn middle(&self) -> Option<WakeUp> {
         let [call, asleep, awake] = [&self.calls_ns, &self.asleep_ns, &self.awake_ns].map(|ns| median(ns));
         Some(WakeUp { call_ns: call?, asleep_ns: asleep?, awake_ns: awake })
@@ -152,7 +154,7 @@ fn median(ns: &[u64]) -> Option<u64> {
     sorted.get(sorted.len() / 2).copied()
 }
 
-/// Of each wake-up how long the call took, and how long it was until the thread ran.
+/// For each wake-up the duration of the call, and the time until the thread ran.
 #[derive(Debug, Default)]
 struct Rounds {
     calls_ns: Vec<u64>,
@@ -165,8 +167,9 @@ impl Rounds {
     }
 }
 
-/// Wakes the calling thread so often, for so long at most, from this CPU, while its own is kept awake if that is named.
-/// Finds nothing where the waker does not come to run: one that spins at a higher priority may have its CPU.
+/// Wakes the calling thread up to `rounds` times within `most_ns`, from the CPU `from`, while the CPU `kept_awake`, if
+/// given, is kept from going idle. Returns empty rounds if the waker does not run: a spinning thread of a higher
+/// priority may have its CPU.
 fn wake_caller(
     from: Option<usize>,
     rounds: usize,
@@ -177,9 +180,10 @@ fn wake_caller(
     let (found, told) = mpsc::channel();
     let waker = nap.clone();
     let wake = move || {
-        // Of an equal priority it might wait for ever for one that spins, or keep one from its work.
+        // At the sleeper's priority the waker might wait for ever for a spinning thread, or keep another thread from
+        // its work.
         let settled = set_priority(Priority::Normal).and_then(|()| from.map_or(Ok(()), pin_to_cpu));
-        // Who gave up hears nothing.
+        // A failed send means that the receiver gave up.
         let _ = found.send(settled.map(|()| waker.wake(rounds, most_ns)));
         waker.end();
     };
@@ -189,33 +193,33 @@ fn wake_caller(
     let keeper = nap.clone();
     let spinner = kept_awake.map(|cpu| thread::Builder::new().spawn(move || keeper.keep_awake(cpu)));
     if !matches!(spinner, Some(Ok(_))) {
-        // Nothing is to keep it awake, or there is no thread to be had for that. Nobody else says so.
+        // No CPU is to be kept awake, or its thread cannot be spawned. No other thread sets this flag then.
         let _ = nap.ready.set(spinner.is_none());
     }
     nap.sleep(most_ns + PATIENCE_NS);
     told.try_recv().unwrap_or(Ok(Rounds::default()))
 }
 
-/// What sleeper and waker share.
+/// State that sleeper and waker share.
 #[derive(Debug, Default)]
 struct Nap {
-    /// Whether the sleeper's CPU is kept awake if it is to be.
+    /// Set once the start is clear: true if the sleeper's CPU is kept awake, as far as it is to be.
     ready: OnceLock<bool>,
-    /// How often the sleeper was woken, [`ENDED`] at last: what it sleeps on.
+    /// Number of wake-ups, [`ENDED`] at last: the futex word that the sleeper sleeps on.
     woken: AtomicU32,
-    /// How often it has run since.
+    /// Number of times that the sleeper has run since.
     ran: AtomicU32,
-    /// When it did so last.
+    /// Time of its last run.
     ran_at_ns: AtomicU64,
-    /// Nobody sleeps any more.
+    /// Set once the sleeper has ended.
     is_over: AtomicBool,
 }
 
-/// No turn is this one.
+/// Value of `woken` that ends the sleeper; no turn has this number.
 const ENDED: u32 = u32::MAX;
 
 impl Nap {
-    /// Sleeps and is woken, until the end, or for so long.
+    /// Sleeps and is woken in turn, until the end or the time limit.
     fn sleep(&self, most_ns: u64) {
         let begin = monotonic_ns();
         'turns: for turn in 0.. {
@@ -231,13 +235,13 @@ impl Nap {
                 break;
             }
             self.ran_at_ns.store(ran_at_ns, Ordering::Relaxed);
-            // Pairs with the Acquire of who waits for it.
+            // Pairs with the Acquire in `wake`.
             self.ran.store(turn + 1, Ordering::Release);
         }
         self.is_over.store(true, Ordering::Release);
     }
 
-    /// Wakes the sleeper again and again.
+    /// Wakes the sleeper repeatedly.
     fn wake(&self, rounds: usize, most_ns: u64) -> Rounds {
         let begin = monotonic_ns();
         let is_over = || monotonic_ns() - begin > most_ns;
@@ -250,7 +254,7 @@ impl Nap {
         }
         for turn in 1..=rounds as u32 {
             let quiet_since = monotonic_ns();
-            // The last part awake, as a writer is that publishes.
+            // The last part is spent spinning, as a publishing writer would be awake.
             sleep_ns(QUIET_NS - AWAKE_NS);
             while monotonic_ns() - quiet_since < QUIET_NS {
                 relax();
@@ -281,10 +285,10 @@ impl Nap {
         wake(&self.woken);
     }
 
-    /// Keeps a CPU from going idle until the end, and takes it from nobody.
+    /// Keeps a CPU from going idle until the end, at a priority that delays no other thread.
     fn keep_awake(&self, cpu: usize) {
         let is_kept = pin_to_cpu(cpu).is_ok() && run_when_idle();
-        // Nobody else says so.
+        // No other thread sets this flag.
         let _ = self.ready.set(is_kept);
         while is_kept && !self.is_over.load(Ordering::Relaxed) {
             relax();
@@ -292,7 +296,7 @@ impl Nap {
     }
 }
 
-/// Sleeps while the word has this value, until somebody wakes it or the time is over.
+/// Sleeps while the word has this value, until another thread wakes it or the time is over.
 fn sleep_while(word: &AtomicU32, value: u32, most_ns: u64) {
     let most = libc::timespec { tv_sec: (most_ns / 1_000_000_000) as i64, tv_nsec: (most_ns % 1_000_000_000) as i64 };
     // SAFETY: the word is a valid one for the call's length, and the time a valid struct. All returns (woken, value
@@ -300,7 +304,7 @@ fn sleep_while(word: &AtomicU32, value: u32, most_ns: u64) {
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, value, &most) };
 }
 
-/// Wakes who sleeps on the word; false if nobody did.
+/// Wakes the thread that sleeps on the word; returns false if there was none.
 fn wake(word: &AtomicU32) -> bool {
     // SAFETY: the word is a valid one for the call's length.
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, 1) == 1 }
@@ -349,7 +353,7 @@ mod tests {
     fn the_parts_of_a_wake_up_add_up_to_it() {
         for (call_ns, awake_ns, asleep_ns, parts) in [
             (6_000, 15_000, 53_000, [6_000, 9_000, 38_000]),
-            // The thread runs before the call that woke it is over.
+            // The thread runs before the waker's call returns.
             (6_000, 4_000, 53_000, [4_000, 0, 49_000]),
             // There is no idle state to leave.
             (1_000, 3_100, 3_000, [1_000, 2_000, 0]),

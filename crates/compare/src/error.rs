@@ -1,17 +1,17 @@
-//! Why two results cannot be compared.
+//! The reasons for which two results cannot be compared.
 
-/// Why two results cannot be compared.
+/// The reason for which two results cannot be compared.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CompareError {
-    /// They are results of two benches.
+    /// The results are of two different benches.
     #[error("OLD measured the workload '{old}', NEW '{new}'; compare results of the same bench")]
     Workloads {
-        /// The one of OLD.
+        /// The workload of OLD.
         old: String,
-        /// The one of NEW.
+        /// The workload of NEW.
         new: String,
     },
-    /// No run of the one is of a setting that the other ran.
+    /// The two results have no setting in common.
     #[error("nothing in common: OLD ran {old}, NEW ran {new}; run the same bench with both")]
     NothingInCommon {
         /// A setting of OLD.
@@ -19,12 +19,12 @@ pub enum CompareError {
         /// A setting of NEW.
         new: String,
     },
-    /// What they have in common was not valid on both sides.
+    /// No setting in common was valid on both sides.
     #[error("nothing that is valid on both sides can be compared ({why}); measure again on a calmer machine")]
     NothingValid {
-        /// How much was left out.
+        /// The number of runs left out.
         why: String,
-        /// What the new side lost, in sentences; that may be the reason.
+        /// Losses of the new side, in sentences: the likely reason.
         losses: Vec<String>,
     },
 }

@@ -1,4 +1,4 @@
-//! How often identical builds are called different: the noise model held against the machine.
+//! The rate at which identical builds are called different: a check of the noise model on this machine.
 
 use serde::Serialize;
 
@@ -9,46 +9,46 @@ use super::noise::LEVEL;
 /// The normal quantile of an interval of 95 %.
 const Z: f64 = 1.96;
 
-/// Comparisons of a program with itself, and how many of them called it different from itself.
+/// Comparisons of a program with itself, and the number that called it different from itself.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FalsePositives {
     /// Always `tickpath.false-positives/1`.
     pub schema: &'static str,
     /// The command line.
     pub command: String,
-    /// When it began, in RFC 3339.
+    /// The start time, in RFC 3339.
     pub started_at: String,
     /// Pairs of calls in each comparison.
     pub pairs: u32,
-    /// Comparisons that came to a judgement.
+    /// Comparisons that led to a judgement.
     pub comparisons: u32,
     /// Comparisons without a valid pair.
     pub unjudged: u32,
-    /// What the noise model states for the default judgement.
+    /// The rate that the noise model states for the default judgement.
     pub stated_percent: f64,
-    /// The default judgement, then each limit.
+    /// Tallies of the default judgement, then of each limit.
     pub tallies: Vec<Tally>,
 }
 
-/// How often one way to judge was wrong.
+/// The number of false alarms of a way to judge.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Tally {
     /// `any change`, or the limit.
     pub name: String,
     /// Comparisons that it called different.
     pub called_different: u32,
-    /// Those among all.
+    /// Their share of all comparisons.
     pub rate_percent: f64,
-    /// The lower end of the rate's interval of 95 %, after Wilson.
+    /// The lower end of the rate's 95 % interval, after Wilson.
     pub low_percent: f64,
     /// The upper end.
     pub high_percent: f64,
-    /// What it said then: the number of the comparison, and each change.
+    /// The false alarms: the number of the comparison, and each change.
     pub alarms: Vec<String>,
 }
 
 impl FalsePositives {
-    /// None yet; `started_at` is in RFC 3339.
+    /// Starts without any comparison; `started_at` is in RFC 3339.
     pub fn new(command: &str, started_at: &str, pairs: u32, limits: &[Limit]) -> Self {
         let names = std::iter::once("any change".to_owned()).chain(limits.iter().map(Limit::to_string));
         Self {
@@ -63,7 +63,7 @@ impl FalsePositives {
         }
     }
 
-    /// Counts a comparison. `limits` are those that it began with, in their order.
+    /// Counts a comparison. `limits` are the limits of [`FalsePositives::new`], in the same order.
     pub fn add(&mut self, judgement: &Judgement, limits: &[Limit]) {
         self.comparisons += 1;
         let changes: Vec<String> = judgement.changes.iter().filter(|change| change.is_real()).map(told).collect();
@@ -80,12 +80,12 @@ impl FalsePositives {
         }
     }
 
-    /// Counts a comparison that no judgement came of.
+    /// Counts a comparison without a judgement.
     pub fn skip(&mut self) {
         self.unjudged += 1;
     }
 
-    /// The rates as sentences.
+    /// Returns the rates as sentences.
     pub fn text(&self) -> String {
         let mut text = format!("a program and itself, {} comparisons of {} pairs\n\n", self.comparisons, self.pairs);
         let width = self.tallies.iter().map(|tally| tally.name.chars().count()).max().unwrap_or(0);
@@ -122,7 +122,7 @@ fn told(change: &Change) -> String {
     format!("{} {} {}", change.what, change.name(), change.verdict.name())
 }
 
-/// The interval of 95 % of the chance behind `hits` of `trials`, after Wilson.
+/// Returns the 95 % interval of the probability behind `hits` of `trials`, after Wilson.
 fn wilson(hits: u32, trials: u32) -> (f64, f64) {
     let (n, p) = (f64::from(trials), f64::from(hits) / f64::from(trials));
     let centre = p + Z * Z / (2.0 * n);

@@ -1,8 +1,8 @@
-//! Results of one machine over time: each figure as a series, and where it changed.
+//! Results of a machine over time: each figure as a series, and the place of its change.
 //!
-//! A series has changed if one place parts it into values before and behind whose ranks lie further apart than the same
-//! files in any other order would have it: the order is shuffled for the whole table at once, and the change has to exceed
-//! the largest of any series in all but [`LEVEL`] of the shuffles. So a table of a hundred figures is one question.
+//! A series has changed if a place splits it into values whose ranks lie further apart than a random order of the same
+//! files would give: the order is shuffled for the whole table at once, and the change has to exceed the largest
+//! change of any series in all but [`LEVEL`] of the shuffles. So a table of a hundred figures is a single test.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,15 +12,15 @@ use tickpath_harness::random::Random;
 use tickpath_report::trends::{Moment, Step, Trend, Trends};
 use tickpath_result::{Host, ResultFile, median};
 
-/// Fewer values than this on a side of a change are chance.
+/// Min values on each side of a change; fewer are chance.
 const LEAST: usize = 3;
 
-/// Orders that are tried beside the one that was found, and what they depend on.
+/// Random orders that are tried beside the found order, and their seed.
 const SHUFFLES: usize = 999;
 const SEED: u64 = 1;
 
-/// The histories of result files, one for each workload, in the order of their names. Of several machines the one of the
-/// newest file counts; the others' files are told, and left out.
+/// Returns the histories of result files, a history per workload, sorted by workload. If there are several machines,
+/// the newest file's machine counts; the other machines' files are reported and left out.
 pub fn histories(mut files: Vec<ResultFile>) -> Vec<Trends> {
     files.sort_by(|a, b| a.started_at.cmp(&b.started_at));
     let mut by_workload: BTreeMap<String, Vec<ResultFile>> = BTreeMap::new();
@@ -55,14 +55,14 @@ fn history(workload: String, files: Vec<ResultFile>) -> Option<Trends> {
     Some(Trends { workload, machine, moments: moments.collect(), trends, notes })
 }
 
-/// What tells a machine from others, as far as a result says.
+/// Returns a machine's identity, as far as a result holds it.
 fn machine(host: &Host) -> String {
     let Host { cpu, cores, hypervisor, .. } = host;
     let under = hypervisor.as_ref().map_or_else(String::new, |name| format!(" under {name}"));
     format!("{cpu}, {cores} CPUs{under}")
 }
 
-/// The floor of the machine: what changes with it is not the program's.
+/// Returns the floor of the machine as trends: a change of the floor is not the program's.
 fn of_machine(files: &[ResultFile]) -> Vec<Trend> {
     type Of = fn(&Host) -> Option<f64>;
     let floors: [(&str, Of); 3] = [
@@ -79,7 +79,7 @@ fn of_machine(files: &[ResultFile]) -> Vec<Trend> {
     floors.into_iter().map(trend).collect()
 }
 
-/// Each figure of each setting; repeats within a file are one value, their median.
+/// Returns a trend for each figure of each setting; the repeats within a file become a single value, their median.
 fn of_runs(files: &[ResultFile]) -> Vec<Trend> {
     let telling = telling(files);
     let mut settings: Vec<Setting> = Vec::new();
@@ -110,8 +110,8 @@ fn of_runs(files: &[ResultFile]) -> Vec<Trend> {
     order.into_iter().map(trend).collect()
 }
 
-/// The settings that tell runs apart: all, but for what is measured, and what a later version writes down besides: of that
-/// no file had anything before one, and each has the same from there on.
+/// Returns the settings that distinguish runs: all but measured ones and additions of a later version, which no earlier
+/// file has and which are constant from then on.
 fn telling(files: &[ResultFile]) -> BTreeSet<String> {
     let with_runs: Vec<&ResultFile> = files.iter().filter(|file| !file.runs.is_empty()).collect();
     let names: BTreeSet<&String> =
@@ -126,7 +126,7 @@ fn telling(files: &[ResultFile]) -> BTreeSet<String> {
     names.into_iter().filter(|name| !name.starts_with("measured_") && !is_news(name)).cloned().collect()
 }
 
-/// Marks where each series changed, if it did.
+/// Marks the place at which each series changed, if it did.
 fn find_steps(trends: &mut [Trend]) {
     let files = trends.first().map_or(0, |trend| trend.values.len());
     // The ranks of a series are the same in any order of the files.
@@ -146,7 +146,7 @@ fn find_steps(trends: &mut [Trend]) {
         .zip(trends.iter())
         .map(|(found, Trend { values, .. })| {
             let (at, size) = found?;
-            // The order that was found is one of them.
+            // The found order counts as a shuffle too.
             let as_large = 1 + largest.iter().filter(|other| **other >= size - 1e-9).count();
             let chance = as_large as f64 / (largest.len() + 1) as f64;
             let middle = |values: &[Option<f64>]| median(values.iter().flatten().copied().collect());
@@ -157,8 +157,8 @@ fn find_steps(trends: &mut [Trend]) {
     trends.iter_mut().zip(steps).for_each(|(trend, step)| trend.step = step);
 }
 
-/// The place that parts a series of ranks best, as the place of the first value behind it, and how far the ranks of both
-/// sides lie apart, by what they do by chance; none with too few values.
+/// Returns the best split of a series of ranks (the index of the first value after it) and the distance of both sides'
+/// ranks, relative to its spread under chance; `None` with too few values.
 fn parting(ranks: impl Iterator<Item = Option<f64>>) -> Option<(usize, f64)> {
     let known: Vec<(usize, f64)> = ranks.enumerate().filter_map(|(place, rank)| Some((place, rank?))).collect();
     let n = known.len();
@@ -183,7 +183,7 @@ fn parting(ranks: impl Iterator<Item = Option<f64>>) -> Option<(usize, f64)> {
     best
 }
 
-/// The rank of each value, from 1; equal ones share theirs.
+/// Returns the rank of each value, from 1; equal values share their mean rank.
 fn ranks(values: &[Option<f64>]) -> Vec<Option<f64>> {
     let rank = |value: f64| {
         let below = values.iter().flatten().filter(|other| **other < value).count() as f64;
@@ -226,7 +226,7 @@ mod tests {
             find_steps(&mut trends);
             trends.iter().any(|trend| trend.step.is_some())
         });
-        // 5 % are stated; 22 of 200 would come once in 1,000 times.
+        // The stated rate is 5 %; 22 of 200 would happen by chance once in 1,000 times.
         assert!(alarms.count() < 22);
     }
 

@@ -8,44 +8,45 @@ use super::ratio::{CONFIDENCE, Line};
 use super::sample::{Measured, Pair, Row, Samples, Side, samples};
 use tickpath_result::median;
 
-/// What of calls in turn counts as a movement at all, as a share: builds of the same source differ by so much through
-/// the places at which their code happens to lie.
+/// Min movement that counts between calls in turn, as a share: builds of the same source differ by as much through the
+/// addresses of their code.
 pub const LEAST_IN_TURN: f64 = 0.02;
 
-/// The same for files: from one hour to the next a host drifts by so much, and repeats inside one file do not show it.
+/// Min movement that counts between files: a host drifts by as much from hour to hour, and repeats within a file do not
+/// show the drift.
 const LEAST_APART: f64 = 0.05;
 
-/// A metric is called the same if a change beyond this share can be ruled out.
+/// The share within which a metric is called the same, if a larger change can be ruled out.
 pub(super) const SAME_WITHIN: f64 = 0.1;
 
-/// What a comparison came to.
+/// The result of a comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judgement {
     /// The workload of both sides.
     pub workload: String,
-    /// How the samples of the two sides lie in time.
+    /// The order of the two sides' samples in time.
     pub design: Design,
     /// Samples of each side, the old first.
     pub samples: [usize; 2],
     /// A change for each metric of each setting, in the order of the runs.
     pub changes: Vec<Change>,
-    /// What the new build lost that the old one kept, or what was promised to be kept, in sentences: whatever its speed,
-    /// it is worse.
+    /// Losses of the new build against the old one, or against the promised delivery, in sentences; they make it
+    /// worse whatever its speed.
     pub losses: Vec<String>,
-    /// What the reader should know: what was left out, and what makes the two sides differ.
+    /// Notes for the reader: runs that were left out, and other differences between the two sides.
     pub notes: Vec<String>,
     /// Settings that could not be judged.
     pub unjudged: Vec<String>,
-    /// What only one side has of a setting that both ran: the metric, the setting, and the side.
+    /// Metrics that only one side has, of settings that both ran: the metric, the setting, and the side.
     pub lone: Vec<(String, String, Side)>,
-    /// Hops of which the old side alone has any figure, in sentences: what is not measured any more has not become better.
+    /// Hops that only the old side measured, in sentences: a hop that is no longer measured is no improvement.
     pub missing: Vec<String>,
 }
 
-/// One metric of one setting on both sides.
+/// A metric of a setting on both sides.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
-    /// The setting: as much as tells it from the others.
+    /// The setting: only the parts that distinguish it from the others.
     pub what: String,
     /// The metric as a result names it: `one_way.p99_ns`, `throughput_per_s`, a figure.
     pub metric: String,
@@ -59,32 +60,32 @@ pub struct Change {
     pub interval: Option<Interval>,
     /// Whether enough of its runs were valid for a verdict.
     pub enough: bool,
-    /// Movements up to this share do not count.
+    /// Max movement that does not count, as a share.
     pub floor: f64,
-    /// The share of swaps in which any metric of the table moves as far as this one did; none with too few samples.
+    /// The share of swaps in which any metric of the table moves as far as this metric; `None` with too few samples.
     pub chance: Option<f64>,
-    /// What that means.
+    /// The resulting verdict.
     pub verdict: Verdict,
 }
 
-/// What became of a metric.
+/// The verdict on a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// A time grew, or a rate fell.
     Slower,
     /// A time fell, or a rate grew.
     Faster,
-    /// Something that is neither a time nor a rate grew.
+    /// A figure that is neither a time nor a rate grew.
     More,
-    /// Something that is neither a time nor a rate fell.
+    /// A figure that is neither a time nor a rate fell.
     Less,
     /// A change beyond ten percent can be ruled out, and none was found.
     Same,
-    /// The samples do not tell.
+    /// The samples do not suffice for a verdict.
     Unknown,
 }
 
-/// Compares all that both sides measured.
+/// Compares all metrics that both sides measured.
 pub fn judge(measured: &Measured) -> Result<Judgement, CompareError> {
     let samples = samples(measured)?;
     let design = measured.design();
@@ -114,7 +115,7 @@ pub fn judge(measured: &Measured) -> Result<Judgement, CompareError> {
     Ok(Judgement { workload, design, samples: units, changes, losses, notes, unjudged, lone, missing })
 }
 
-/// The hops and other metrics that the old side has of a setting and the new one has not, with no percentile.
+/// Returns the hops and other metrics that the old side has of a setting and for which the new side has no percentile.
 fn missing(lone: &[(String, String, Side)], changes: &[Change]) -> Vec<String> {
     let hop = |metric: &str| metric.rsplit_once('.').map_or(metric, |(hop, _)| hop).to_owned();
     let of_old = lone.iter().filter(|(.., side)| *side == Side::Old).map(|(metric, what, _)| (what, hop(metric)));
@@ -125,7 +126,7 @@ fn missing(lone: &[(String, String, Side)], changes: &[Change]) -> Vec<String> {
 }
 
 impl Change {
-    /// Whether it is a change, and not noise.
+    /// Returns whether the metric changed beyond noise.
     pub fn is_real(&self) -> bool {
         match self.verdict {
             Verdict::Slower | Verdict::Faster | Verdict::More | Verdict::Less => true,
@@ -133,7 +134,7 @@ impl Change {
         }
     }
 
-    /// Whether the medians lie further apart than the noise floor.
+    /// Returns whether the medians lie further apart than the noise floor.
     pub fn moved(&self) -> bool {
         match self.ratio {
             Some(ratio) => ratio.ln().abs() > self.floor.ln_1p(),
@@ -141,7 +142,7 @@ impl Change {
         }
     }
 
-    /// The metric as people write it: `one_way.p99`, `throughput_per_s`, a figure.
+    /// Returns the metric in its usual notation: `one_way.p99`, `throughput_per_s`, a figure.
     pub fn name(&self) -> &str {
         match self.metric.contains('.') {
             true => self.metric.trim_end_matches("_ns"),
@@ -149,14 +150,14 @@ impl Change {
         }
     }
 
-    /// Whether it has enough samples for a verdict.
+    /// Returns whether it has enough samples for a verdict.
     pub(super) fn is_tellable(&self) -> bool {
         self.enough && self.interval.is_some_and(|interval| interval.level >= CONFIDENCE)
     }
 }
 
 impl Verdict {
-    /// The word in a table.
+    /// Returns the name in a table.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Slower => "slower",
@@ -169,7 +170,7 @@ impl Verdict {
     }
 }
 
-/// Everything about a row but its chance and its verdict, which the whole table decides.
+/// Judges a row except for its chance and verdict, which depend on the whole table.
 fn weigh(samples: &Samples, row: &Row, logs: Option<&Logs>, least: f64, design: Design) -> Change {
     let [old, new] = middles(row, logs);
     let ratio = logs.map(|_| new / old);
@@ -177,7 +178,7 @@ fn weigh(samples: &Samples, row: &Row, logs: Option<&Logs>, least: f64, design: 
         Design::InTurn => 0.0,
         Design::Apart => least.ln_1p(),
     };
-    // The ratio of two medians is not quite what is drawn for the interval, but belongs into it.
+    // The ratio of two medians may lie slightly outside the drawn interval, and has to be included.
     let interval = ratio.zip(logs.and_then(|logs| logs.interval(drift))).map(|(ratio, interval)| Interval {
         low: interval.low.min(ratio),
         high: interval.high.max(ratio),
@@ -191,7 +192,7 @@ fn weigh(samples: &Samples, row: &Row, logs: Option<&Logs>, least: f64, design: 
     Change { what, metric, old, new, ratio, interval, enough, floor, chance: None, verdict: Verdict::Unknown }
 }
 
-/// What stands for each side: of pairs the one with the middle ratio, else both medians.
+/// Returns the value of each side: for pairs the pair with the middle ratio, otherwise both medians.
 fn middles(row: &Row, logs: Option<&Logs>) -> [f64; 2] {
     if let Some(Logs::Pairs(_)) = logs {
         let [old, new] = &row.sides;
@@ -229,7 +230,7 @@ fn direction(metric: &str, ratio: f64) -> Verdict {
     }
 }
 
-/// How far the host's own floor lies apart in two files, as a share. Calls in turn share their host.
+/// Returns the movement of the host's own floor between two files, as a share. Calls in turn share their host.
 fn host_movement(measured: &Measured) -> f64 {
     let Measured::Apart(pair) = measured else { return 0.0 };
     let [old, new] = [&pair.old.host, &pair.new.host];
@@ -238,7 +239,7 @@ fn host_movement(measured: &Measured) -> f64 {
     moved.filter(|moved| moved.is_finite()).fold(0.0, f64::max).exp_m1()
 }
 
-/// What makes two files differ beside the builds.
+/// Returns the differences between two files other than the builds.
 fn differences(measured: &Measured, host: f64) -> Vec<String> {
     let Measured::Apart(pair) = measured else { return Vec::new() };
     let Pair { old, new } = pair.as_ref();
@@ -260,7 +261,7 @@ fn differences(measured: &Measured, host: f64) -> Vec<String> {
     notes
 }
 
-/// That the samples are too few for any verdict, and the remedy; none if one metric has enough.
+/// Returns a sentence with the remedy if the samples are too few for any verdict, and `None` if any metric has enough.
 fn too_few(design: Design, samples: [usize; 2], changes: &[Change]) -> Option<String> {
     if changes.iter().any(Change::is_tellable) {
         return None;
@@ -276,7 +277,7 @@ fn too_few(design: Design, samples: [usize; 2], changes: &[Change]) -> Option<St
     Some(format!("{found}; {remedy}"))
 }
 
-/// By how much a ratio differs from one: `+12.3 %`.
+/// Returns the difference of a ratio from 1: `+12.3 %`.
 pub(super) fn movement(ratio: f64) -> String {
     format!("{:+.1} %", (ratio - 1.0) * 100.0).replace('-', "−")
 }

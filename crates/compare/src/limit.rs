@@ -1,4 +1,4 @@
-//! Limits: read from a text, and held against a judgement.
+//! Limits: parsed from text, and checked against a judgement.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -10,26 +10,26 @@ use super::ratio::CONFIDENCE;
 use tickpath_report::figure;
 use tickpath_result::{FIGURES, OWN, PERCENTILES, is_hop};
 
-/// How far a metric may move: `tick_to_order.p99 > +10%`, `throughput_per_s < -5%`.
+/// Allowed movement of a metric: `tick_to_order.p99 > +10%`, `throughput_per_s < -5%`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Limit {
-    /// As it was written.
+    /// The original text.
     text: String,
-    /// The metric as a result names it.
+    /// The metric's name in results.
     metric: String,
-    /// Whether it binds above; below otherwise.
+    /// Whether the limit is an upper bound; otherwise a lower bound.
     above: bool,
-    /// The ratio that may not be exceeded.
+    /// The ratio at the bound.
     ratio: f64,
 }
 
-/// A text that is no limit.
+/// The error for a text that is not a limit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParseLimitError {
-    /// It has another form.
+    /// The text has another form.
     #[error("'{0}' is no limit; write 'METRIC > +10%' or 'METRIC < -5%'")]
     Form(String),
-    /// No bench measures that.
+    /// No bench measures the metric.
     #[error(
         "no bench measures '{0}'; a metric is a hop with p50, p75, p90, p99, p999 or p9999 (tick_to_order.p99), \
          also one of your own code (own.decode.p99), throughput_per_s, or a figure of docs/results.md"
@@ -37,50 +37,51 @@ pub enum ParseLimitError {
     Metric(String),
 }
 
-/// A metric that no compared run has.
+/// The error for a metric that no compared run has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("nothing measured {metric}; measured are {measured}")]
 pub struct NotMeasured {
     /// The metric of the limit.
     pub metric: String,
-    /// All that there are.
+    /// The metrics that were measured.
     pub measured: String,
 }
 
-/// What a limit came to.
+/// The result of a limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ruling {
-    /// Whether it was exceeded.
+    /// Whether the limit was exceeded.
     pub ruled: Ruled,
-    /// The same in a sentence.
+    /// The ruling as a sentence.
     pub sentence: String,
 }
 
 /// Whether a limit was exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ruled {
-    /// The whole interval lies beyond it.
+    /// The whole interval lies beyond the limit.
     Exceeded,
-    /// The whole interval lies within it, and there are enough repeats to say so.
+    /// The whole interval lies within the limit, and there are enough repeats for the ruling.
     Kept,
-    /// The repeats do not tell.
+    /// The repeats do not suffice for a ruling.
     Open,
 }
 
-/// How a comparison ends, the worst first.
+/// The outcome of a comparison, the worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     /// The new build loses messages, however fast it is.
     Lost,
     /// A limit was exceeded.
     Exceeded,
-    /// A limit cannot be judged, of one setting at least; or the new build does not measure a hop that the old one does.
+    /// A limit cannot be judged, for at least one setting; or the new build does not measure a hop that the old one
+    /// does.
     Open,
-    /// Nothing of that.
+    /// No loss, no exceeded and no open limit.
     Good,
 }
 
-/// What a judgement and the rulings of all limits come to.
+/// Returns the outcome of a judgement and the rulings of all limits.
 pub fn ending(judgement: &Judgement, rulings: &[Ruling]) -> Ending {
     let is_any = |ruled| rulings.iter().any(|ruling| ruling.ruled == ruled);
     if !judgement.losses.is_empty() {
@@ -117,11 +118,11 @@ impl fmt::Display for Limit {
 }
 
 impl Limit {
-    /// Holds the limit against every setting: a ruling for each that exceeded it or cannot be judged, or one that says
-    /// that all kept it.
+    /// Checks the limit against every setting: returns a ruling for each setting that exceeded it or cannot be judged,
+    /// or a single ruling if all settings kept it.
     pub fn judge(&self, judgement: &Judgement) -> Result<Vec<Ruling>, NotMeasured> {
         let changes: Vec<&Change> = judgement.changes.iter().filter(|change| change.metric == self.metric).collect();
-        // A side that has too few samples for a percentile has not kept a limit on it.
+        // A side with too few samples for a percentile has not kept a limit on it.
         let alone = judgement.lone.iter().filter(|(metric, ..)| *metric == self.metric);
         let alone: Vec<Ruling> = alone
             .map(|(_, what, side)| {
@@ -143,7 +144,7 @@ impl Limit {
 
     fn rule(&self, change: &Change) -> Ruled {
         let Some((ratio, interval)) = change.ratio.zip(change.interval).filter(|_| change.is_tellable()) else {
-            // What is zero on both sides has not moved.
+            // A metric that is zero on both sides has not moved.
             let same = change.enough && change.ratio.is_none() && change.old == change.new;
             return if same { Ruled::Kept } else { Ruled::Open };
         };
@@ -155,7 +156,8 @@ impl Limit {
         }
     }
 
-    /// How far it may have moved all the same, at most: of files, if no more drifted between them than is reckoned with.
+    /// Returns the max movement that is still possible; for files, on the assumption that the drift between them stays
+    /// within the noise model's.
     fn kept(&self, changes: &[&Change], design: Design) -> String {
         let ends = changes.iter().filter_map(|change| change.interval);
         let worst = match self.above {
@@ -190,7 +192,7 @@ impl Limit {
     }
 }
 
-/// Why a change tells too little for a limit.
+/// Returns the reason for which a change does not suffice for a limit.
 fn too_little(change: &Change) -> String {
     match (change.ratio, change.interval) {
         (None, _) => "; a sample is not above zero, so there is no ratio to judge".to_owned(),
@@ -203,7 +205,7 @@ fn too_little(change: &Change) -> String {
     }
 }
 
-/// A metric's name, whether it is bound above, and the bound.
+/// Splits a text into the metric's name, whether the bound is an upper bound, and the bound.
 pub(super) fn split(text: &str) -> Option<(&str, bool, &str)> {
     let (name, above, bound) = match (text.split_once('>'), text.split_once('<')) {
         (Some((name, bound)), None) => (name, true, bound),
@@ -213,12 +215,12 @@ pub(super) fn split(text: &str) -> Option<(&str, bool, &str)> {
     Some((name.trim(), above, bound.trim()))
 }
 
-/// The metric as a result names it.
+/// Returns the metric's name in results.
 pub(super) fn metric_of(name: &str) -> Result<String, ParseLimitError> {
     key(name).ok_or_else(|| ParseLimitError::Metric(name.to_owned()))
 }
 
-/// The metric as a result names it; none if no bench measures it. `p99.9` is `p999`.
+/// Returns the metric's name in results; `None` if no bench measures it. `p99.9` is `p999`.
 fn key(name: &str) -> Option<String> {
     let Some((hop, percentile)) = parted(name) else {
         let is_listed = FIGURES.iter().any(|(known, _)| *known == name);
@@ -229,7 +231,7 @@ fn key(name: &str) -> Option<String> {
     known.then(|| format!("{hop}.{percentile}"))
 }
 
-/// A hop and what is named of it: `own.decode.p99.9` is `own.decode` and `p99.9`.
+/// Splits a name into the hop and its part: `own.decode.p99.9` is `own.decode` and `p99.9`.
 fn parted(name: &str) -> Option<(&str, &str)> {
     let begin = if name.starts_with(OWN) { OWN.len() } else { 0 };
     let dot = begin + name[begin..].find('.')?;

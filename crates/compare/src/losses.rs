@@ -1,32 +1,32 @@
-//! What the new side lost: a build that drops its slow messages is faster, and worse.
+//! Losses of the new side: a build that drops its slow messages is faster, and worse.
 
 use tickpath_report::count;
 use tickpath_result::{Counts, Run};
 
-/// What is received, of what was sent, may fall by this share; the end of a run cuts some off.
+/// Max relative drop of the received share of the sent messages; the end of a run cuts some off.
 const RECEIVED_WITHIN: f64 = 0.001;
 
-/// The samples of a hop, for what was sent, may fall by this share.
+/// Max relative drop of a hop's samples per sent message.
 const SAMPLED_WITHIN: f64 = 0.01;
 
-/// Runs of each side from which on the least of the one stands above the most of the other by no chance.
+/// Min runs of each side for which the least loss of one side above the most of the other is no chance.
 const RUNS: usize = 4;
 
-/// One of the counts.
+/// A getter of a count.
 type Of = fn(&Counts) -> u64;
 
-/// What became of one setting, in sentences.
+/// Losses in a setting, in sentences.
 #[derive(Debug, Default)]
 pub(super) struct Losses {
-    /// What makes the new side worse, whatever its speed.
+    /// Losses that make the new side worse, whatever its speed.
     pub failures: Vec<String>,
-    /// What the reader should know.
+    /// Notes for the reader.
     pub notes: Vec<String>,
 }
 
 impl Losses {
-    /// Holds the counts of a setting against each other: all runs of the old side, then all of the new one, the invalid
-    /// ones among them, for it may be their losses that made them so.
+    /// Compares the counts of a setting: all runs of the old side with all of the new side, invalid runs included,
+    /// because their losses may have made them invalid.
     pub fn of(what: &str, sides: &[Vec<&Run>; 2]) -> Self {
         let [old, new] = sides.each_ref().map(|runs| Totals::of(runs));
         if sides.iter().any(Vec::is_empty) || new.counts.sent == 0 || old.counts.sent == 0 {
@@ -57,14 +57,14 @@ impl Losses {
         told
     }
 
-    /// Puts those of another setting behind these.
+    /// Appends another setting's losses.
     pub fn extend(&mut self, others: Self) {
         self.failures.extend(others.failures);
         self.notes.extend(others.notes);
     }
 }
 
-/// All runs of a side together.
+/// The sum of all runs of a side.
 struct Totals {
     counts: Counts,
 }
@@ -94,7 +94,7 @@ impl Totals {
     }
 }
 
-/// Whether the topic was one that forgets what nobody reads in time.
+/// Returns whether the topic overwrites messages that its readers have not taken in time.
 fn may_lose(sides: &[Vec<&Run>; 2]) -> bool {
     sides.iter().flatten().any(|run| run.params.text("policy").is_some_and(|policy| policy == "overwrite"))
 }
@@ -122,10 +122,10 @@ fn received(what: &str, old: &Totals, new: &Totals) -> Option<String> {
     (now < before * (1.0 - RECEIVED_WITHIN)).then(|| format!("NEW loses messages, {what}: received {new}; OLD {old}"))
 }
 
-/// Hops that have a sample for each message, whatever the timing; others depend on batches, or on what became of an order.
+/// Hops with a sample for each message, whatever the timing; other hops depend on batches, or on an order's fate.
 const OF_EACH_MESSAGE: [&str; 5] = ["one_way", "service", "publish", "round_trip", "in_queue"];
 
-/// The hops that the new side has fewer samples of: what has none is in no percentile.
+/// Returns the hops of which the new side has fewer samples: messages without a sample are in no percentile.
 fn fewer_samples(what: &str, sides: &[Vec<&Run>; 2], totals: [&Totals; 2]) -> Vec<String> {
     let fewer = OF_EACH_MESSAGE.into_iter().filter_map(|name| {
         let samples = |runs: &Vec<&Run>| {
@@ -134,7 +134,7 @@ fn fewer_samples(what: &str, sides: &[Vec<&Run>; 2], totals: [&Totals; 2]) -> Ve
         };
         let [old, new] = sides.each_ref().map(samples);
         let is_fewer = totals[1].of_sent(new) < totals[0].of_sent(old) * (1.0 - SAMPLED_WITHIN);
-        // What the new build does not measure at all is another hop.
+        // A hop that the new build does not measure at all is reported elsewhere.
         (new > 0 && is_fewer).then(|| {
             let [of_old, of_new] = totals.map(|side| count(side.counts.sent));
             let [old, new] = [old, new].map(count);

@@ -1,56 +1,56 @@
 //! The noise model: an interval for each ratio, and the chance of a movement in a whole table.
 //!
-//! All is done with logarithms, in which a doubling and a halving are equally far.
+//! All computations use logarithms, in which a doubling and a halving are equally far.
 
 use super::ratio::{self, CONFIDENCE, at_most};
 use tickpath_harness::random::Random;
 use tickpath_result::median;
 
-/// The stated level: of the comparisons of identical builds at most this share calls anything changed.
+/// The stated level: the max share of comparisons of identical builds that report a change.
 pub const LEVEL: f64 = 0.05;
 
-/// The share of swaps at which a movement stands out. It is below the stated level, which is to hold although the two
-/// calls of a pair are not quite exchangeable: the first finds other caches than the second.
+/// The max share of swaps at which a movement stands out. It is below the stated level, which has to hold although the
+/// two calls of a pair are not quite exchangeable: the first call finds other caches than the second.
 pub(super) const JUDGED_AT: f64 = 0.04;
 
-/// Up to so many samples every way to swap labels is tried.
+/// Max number of samples for which every swap of labels is tried.
 const EXHAUSTED: usize = 12;
-/// Above it so many are drawn.
+/// The number of random swaps for more samples.
 const DRAWN: usize = 999;
-/// What those depend on: the same results always give the same verdicts.
+/// The seed of the random swaps: the same results always give the same verdicts.
 const SEED: u64 = 1;
 
-/// How the samples of the two sides lie in time.
+/// The order of the two sides' samples in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Design {
-    /// One side, then the other.
+    /// All of one side, then all of the other.
     Apart,
     /// In pairs.
     InTurn,
 }
 
-/// Between which ratios the true one lies.
+/// The interval that holds the true ratio.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
     /// The lower end.
     pub low: f64,
     /// The upper end.
     pub high: f64,
-    /// How often such an interval holds the true ratio: 0 to 1.
+    /// The probability that such an interval holds the true ratio: 0 to 1.
     pub level: f64,
 }
 
-/// The logarithms of one metric, a place for each sample.
+/// The logarithms of a metric, with an entry for each sample.
 #[derive(Debug)]
 pub(super) enum Logs {
     /// New minus old of each pair.
     Pairs(Vec<Option<f64>>),
-    /// Those of old, those of new.
+    /// The values of old, and the values of new.
     Sides([Vec<Option<f64>>; 2]),
 }
 
 impl Logs {
-    /// None if a value is not above zero: it has no logarithm, and no ratio.
+    /// Returns `None` if a value is not above zero: it has no logarithm, and no ratio.
     pub fn of(sides: &[Vec<Option<f64>>; 2], design: Design) -> Option<Self> {
         let mut known = sides.iter().flatten().flatten();
         if !known.all(|value| value.is_finite() && *value > 0.0) {
@@ -63,7 +63,7 @@ impl Logs {
         })
     }
 
-    /// The interval of the ratio, wider at both ends by `drift`, a logarithm; none from a single sample.
+    /// Returns the interval of the ratio, widened at both ends by `drift`, a logarithm; `None` for a single sample.
     pub fn interval(&self, drift: f64) -> Option<Interval> {
         let (low, high, level) = match self {
             Self::Pairs(ratios) => {
@@ -76,18 +76,18 @@ impl Logs {
     }
 }
 
-/// What of a metric is compared under swapped labels: its movement, measured by what it moves anyway.
+/// A metric's movement under swapped labels, relative to its usual movement.
 pub(super) struct Contrast {
-    /// What each sample adds to its side, or each pair to the movement.
+    /// The contribution of each sample to its side, or of each pair to the movement.
     values: Vec<Option<f64>>,
-    /// What it moves anyway. No swap changes it.
+    /// The usual movement; no swap changes it.
     scale: f64,
     design: Design,
 }
 
 impl Contrast {
-    /// A stall moves a sample by no more than twice what is usual; what moves by less than the `floor`, a logarithm,
-    /// never stands out.
+    /// Builds the contrast of a metric. A stall counts as at most twice the usual movement; a movement below `floor`, a
+    /// logarithm, never stands out.
     pub fn of(logs: &Logs, floor: f64) -> Self {
         match logs {
             Logs::Pairs(ratios) => {
@@ -103,7 +103,7 @@ impl Contrast {
         }
     }
 
-    /// How far the metric moves with these labels: true is new, or a pair that came the other way round.
+    /// Returns the movement of the metric with these labels: true is new, or a reversed pair.
     fn size(&self, labels: &[bool]) -> f64 {
         let (mut sums, mut counts) = ([0.0; 2], [0.0; 2]);
         for (value, label) in self.values.iter().zip(labels) {
@@ -123,10 +123,10 @@ impl Contrast {
     }
 }
 
-/// For each metric the share of swaps in which any metric of the table moves as far as this one was found to.
+/// Returns for each metric the share of swaps in which any metric of the table moves as far as this metric did.
 ///
-/// If the sides do not differ, every swap could as well have been what was found, whatever the metrics have to do with
-/// each other. `units` are the samples of each side.
+/// If the sides do not differ, every swap was as likely as the found labels, however the metrics depend on each other.
+/// `units` are the samples of each side.
 pub(super) fn chances(contrasts: &[Contrast], design: Design, units: [usize; 2]) -> Vec<f64> {
     let found = match design {
         Design::InTurn => vec![false; units[0]],
@@ -142,7 +142,7 @@ pub(super) fn chances(contrasts: &[Contrast], design: Design, units: [usize; 2])
     contrasts.iter().map(chance).collect()
 }
 
-/// Ways in which the labels could as well have fallen, the found one among them.
+/// Returns the possible swaps of labels, including the found labels.
 fn swaps(found: &[bool], design: Design) -> Vec<Vec<bool>> {
     let samples = found.len();
     if samples > EXHAUSTED {
@@ -153,13 +153,13 @@ fn swaps(found: &[bool], design: Design) -> Vec<Vec<bool>> {
     let all = (0..1u32 << samples).map(|mask| (0..samples).map(|bit| (mask >> bit) & 1 == 1).collect::<Vec<bool>>());
     let news = |labels: &[bool]| labels.iter().filter(|label| **label).count();
     match design {
-        // A swap of all pairs moves everything as far as none does.
+        // Swapping all pairs gives the same movement as swapping none.
         Design::InTurn => all.filter(|labels| labels.last() != Some(&true)).collect(),
         Design::Apart => all.filter(|labels| news(labels) == news(found)).collect(),
     }
 }
 
-/// Pairs turn round one by one; labels of sides keep their numbers.
+/// Returns a random swap: pairs are reversed independently; labels of sides keep their numbers.
 fn swap(random: &mut Random, found: &[bool], design: Design) -> Vec<bool> {
     let mut labels = found.to_vec();
     match design {
@@ -169,8 +169,8 @@ fn swap(random: &mut Random, found: &[bool], design: Design) -> Vec<bool> {
     labels
 }
 
-/// The ends and the level of the interval of the ratio of two medians: the bootstrap of both. Where there are too few
-/// for the confidence, all that lies between the extremes, and how often that holds.
+/// Returns the ends and the level of the interval of the ratio of two medians: the bootstrap of both. With too few
+/// samples for the confidence, returns the range of all values, and its level.
 fn of_sides(old: &[f64], new: &[f64]) -> Option<(f64, f64, f64)> {
     let (low, high) = (new.first()? - old.last()?, new.last()? - old.first()?);
     // The chance that one side lies wholly beyond the other.
@@ -188,14 +188,14 @@ fn of_sides(old: &[f64], new: &[f64]) -> Option<(f64, f64, f64)> {
     Some((quantile(&ratios, tail), quantile(&ratios, 1.0 - tail), CONFIDENCE))
 }
 
-/// How likely each of `n` sorted samples is the median of as many draws from them.
+/// Returns the probability of each of `n` sorted samples to be the median of `n` draws from them.
 fn median_weights(n: usize) -> Vec<f64> {
-    // The median is one of the smallest `some` if more than half of the draws are.
+    // The median is among the smallest `some` samples if more than half of the draws are.
     let within = |some: usize| 1.0 - at_most(n / 2, n, some as f64 / n as f64);
     (0..n).map(|rank| within(rank + 1) - within(rank)).collect()
 }
 
-/// The first of sorted values up to which this share of the weights lies.
+/// Returns the first sorted value up to which this share of the weights lies.
 fn quantile(weighted: &[(f64, f64)], share: f64) -> f64 {
     let mut sum = 0.0;
     let reached = weighted.iter().find(|(_, weight)| {
@@ -205,7 +205,7 @@ fn quantile(weighted: &[(f64, f64)], share: f64) -> f64 {
     reached.or(weighted.last()).map_or(f64::NAN, |(value, _)| *value)
 }
 
-/// In how many ways `a + b` things fall into a group of `a` and one of `b`.
+/// Returns the number of ways to split `a + b` items into a group of `a` and a group of `b`.
 fn ways(a: usize, b: usize) -> f64 {
     (1..=a).map(|one| (b + one) as f64 / one as f64).product()
 }
@@ -216,7 +216,7 @@ fn sorted(values: &[Option<f64>]) -> Vec<f64> {
     known
 }
 
-/// No further from zero than twice the median distance of those that are not zero.
+/// Limits values to twice the median distance from zero of the values that are not zero.
 fn tamed(values: &[Option<f64>]) -> Vec<Option<f64>> {
     let sizes = values.iter().flatten().map(|value| value.abs()).filter(|size| *size > 0.0).collect();
     let most = 2.0 * median(sizes).unwrap_or(0.0);

@@ -1,4 +1,4 @@
-//! What a system is asked to keep: read from a text, and held against one run.
+//! Promises of a system: parsed from text, and checked against a run.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,26 +8,26 @@ use super::ratio::value;
 use tickpath_report::figure;
 use tickpath_result::{PERCENTILES, Run};
 
-/// A bound that a metric has to keep: `one_way.p99 < 50us`, `throughput_per_s > 10000`.
+/// Bound that a metric has to keep: `one_way.p99 < 50us`, `throughput_per_s > 10000`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Promise {
-    /// As it was written.
+    /// The original text.
     text: String,
-    /// The metric as a result names it.
+    /// The metric's name in results.
     metric: String,
-    /// Whether the metric has to be above; below otherwise.
+    /// Whether the metric has to be above the bound; otherwise below it.
     above: bool,
-    /// In the metric's own unit.
+    /// The bound in the metric's own unit.
     bound: f64,
 }
 
-/// A text that is no promise.
+/// The error for a text that is not a promise.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParsePromiseError {
-    /// It has another form.
+    /// The text has another form.
     #[error("'{0}' is no promise; write 'one_way.p99 < 50us' with ns, us, ms or s, or 'throughput_per_s > 10000'")]
     Form(String),
-    /// No bench measures that.
+    /// No bench measures the metric.
     #[error(transparent)]
     Metric(#[from] ParseLimitError),
 }
@@ -52,35 +52,35 @@ impl fmt::Display for Promise {
 }
 
 impl Promise {
-    /// The metric of a run; none if it lacks it, or too few samples carry it.
+    /// Returns the metric of a run; `None` if the run lacks it or has too few samples for it.
     pub fn value(&self, run: &Run) -> Option<f64> {
         value(run, &self.metric)
     }
 
-    /// Whether a run keeps it; none if that cannot be told.
+    /// Returns whether a run keeps the promise; `None` if its metric is unknown.
     pub fn is_kept(&self, run: &Run) -> Option<bool> {
         let value = self.value(run)?;
         Some(if self.above { value > self.bound } else { value < self.bound })
     }
 
-    /// The metric of a run in words.
+    /// Returns the metric of a run in words.
     pub fn told(&self, run: &Run) -> Option<String> {
         self.value(run).map(|value| figure(&self.metric, value))
     }
 
-    /// The samples that the metric needs.
+    /// Returns the number of samples that the metric needs.
     pub fn samples(&self) -> u64 {
         let key = self.metric.rsplit_once('.').map_or("", |(_, key)| key);
         PERCENTILES.iter().find(|percentile| percentile.key == key).map_or(1, |percentile| percentile.samples)
     }
 
-    /// The hop whose percentile it is; none if it is a figure.
+    /// Returns the hop of its percentile; `None` for a figure.
     pub fn hop(&self) -> Option<&str> {
         self.metric.rsplit_once('.').map(|(hop, _)| hop)
     }
 }
 
-/// A time with its unit.
+/// Parses a time with its unit, in nanoseconds.
 fn nanoseconds(text: &str) -> Option<f64> {
     let units = [("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)];
     let (number, scale) = units.into_iter().find_map(|(unit, scale)| Some((text.strip_suffix(unit)?, scale)))?;

@@ -1,15 +1,15 @@
-//! Published experiments and what this machine makes of them: the published figure, ours, the ratio, the command, and
-//! what is to be said about it.
+//! Published experiments and their reproduction on this machine: the published figure, ours, the ratio, the command,
+//! and a remark.
 //!
-//! A bench with `--preset NAME` marks its runs with `params.preset`; [`found`] finds them again in a result file. The
-//! published figures stand in tables here, as they were published; `docs/reproduced.md` tells the stories.
+//! A bench with `--preset NAME` marks its runs with `params.preset`; [`found`] finds them in a result file. The tables
+//! here hold the figures as published; `docs/reproduced.md` explains them.
 
 use std::time::Duration;
 
 use tickpath_report::count;
 use tickpath_result::{Hop, Published, PublishedUnit, ResultFile, Run, short_name};
 
-/// All published figures that this result has its own for.
+/// Returns all published figures for which this result has its own.
 pub fn found(result: &ResultFile) -> Vec<Published> {
     let experiments: [(&str, Find); 6] = [
         ("f9omstw", f9omstw),
@@ -37,10 +37,10 @@ pub fn found(result: &ResultFile) -> Vec<Published> {
     rows
 }
 
-/// Finds the figures of an experiment among its runs.
+/// A function that finds the figures of an experiment among its runs.
 type Find = fn(&[&Run]) -> Vec<Found>;
 
-/// A figure found in a result.
+/// A figure that was found in a result.
 struct Found {
     what: String,
     published: f64,
@@ -63,7 +63,7 @@ fn machine(experiment: &str) -> &'static str {
 const US: f64 = 1e3;
 const MS: f64 = 1e6;
 
-/// T2−T1 of groups of orders, and the time of 100,000.
+/// Finds T2−T1 of groups of orders, and the time of 100,000.
 fn f9omstw(runs: &[&Run]) -> Vec<Found> {
     const GROUPS: [(&str, u64, [f64; 2], [f64; 2]); 5] = [
         ("g2", 10, [88.0, 107.0], [9.0, 15.0]),
@@ -106,7 +106,7 @@ fn f9omstw(runs: &[&Run]) -> Vec<Found> {
     found
 }
 
-/// One publish a process from Python.
+/// Finds a single publish per process from Python.
 fn pubsub_19(runs: &[&Run]) -> Vec<Found> {
     const ROWS: [(&str, &str, f64, &str); 2] = [
         ("publish_one_process_ns", "one publish in a new process", 6.4, "it is the connect, made inside the call"),
@@ -125,7 +125,7 @@ fn pubsub_19(runs: &[&Run]) -> Vec<Found> {
     rows.collect()
 }
 
-/// 1 KB at 10,000 messages a second, the 99.99th percentile.
+/// Finds the 99.99th percentile of 1 KB at 10,000 messages a second.
 fn brokers_1k(runs: &[&Run]) -> Vec<Found> {
     const ROWS: [(&str, &str, f64); 4] = [
         ("rabbitmq", "RabbitMQ", 12.0),
@@ -136,7 +136,7 @@ fn brokers_1k(runs: &[&Run]) -> Vec<Found> {
     let rows = ROWS.into_iter().filter_map(|(name, what, published)| {
         let run = runs.iter().find(|run| short_name(&run.target) == name)?;
         let hop = run.hops.get("one_way")?;
-        // A target that could not keep up has fewer samples.
+        // A target that could not sustain the rate has fewer samples.
         let (ours, label) = percentile(hop, 5, "99.99 %")?;
         Some(Found {
             what: format!("{what}, 1 KB, {label}"),
@@ -149,7 +149,7 @@ fn brokers_1k(runs: &[&Run]) -> Vec<Found> {
     rows.collect()
 }
 
-/// 10,000 PINGs one by one and in one pipeline.
+/// Finds 10,000 PINGs, sent singly and in a single pipeline.
 fn ping_10k(runs: &[&Run]) -> Vec<Found> {
     const PINGS: f64 = 10_000.0;
     let rate = |client: &str, depth: u64| {
@@ -182,9 +182,9 @@ fn ping_10k(runs: &[&Run]) -> Vec<Found> {
     found
 }
 
-/// A Redis list as a queue.
+/// Finds the rates of a Redis list as a queue.
 fn queue_200k(runs: &[&Run]) -> Vec<Found> {
-    /// Push variant, messages pushed together, pullers, pulled at a time; published pushed and popped a second.
+    /// Push variant, messages per push, pullers, messages per pull; published pushed and popped a second.
     const ROWS: [(&str, &str, u64, &str, f64, f64, &str); 5] = [
         ("push-ltrim", "1", 1, "1", 2_281.0, 2_145.0, ""),
         ("push", "1", 1, "1", 4_103.0, 2_719.0, "145,013 of 200,000 were popped when it was stopped"),
@@ -242,7 +242,7 @@ fn queue_200k(runs: &[&Run]) -> Vec<Found> {
     found
 }
 
-/// Set a key, get it again.
+/// Finds the rates of setting a key and getting it again.
 fn set_get_20k(runs: &[&Run]) -> Vec<Found> {
     const ROWS: [(&str, u64, f64, f64); 5] = [
         ("redis-py", 1, 8_655.0, 1_259.0),
@@ -276,7 +276,8 @@ fn set_get_20k(runs: &[&Run]) -> Vec<Found> {
     found
 }
 
-/// A percentile by its place, and what it is; of too few samples the largest instead, and of a median nothing.
+/// Returns a percentile by its index, with its label; with too few samples the largest value instead, or `None` for a
+/// median.
 fn percentile(hop: &Hop, place: usize, label: &'static str) -> Option<(u64, &'static str)> {
     let largest = hop.max_ns.filter(|_| place > 0).map(|ns| (ns, "the largest, for want of samples"));
     hop.percentiles()[place].map(|ns| (ns, label)).or(largest)

@@ -1,41 +1,42 @@
-//! Every ratio of a result: of pairs that took turns, each line with an interval whose level counts the whole table.
+//! All ratios of a result: of pairs that took turns, each line with an interval whose level accounts for the whole
+//! table.
 //!
-//! A pair gives one ratio, and the middle ratio is the line's. How many pairs lie on either side of the true one is a
-//! matter of coins alone, so the sorted ratios hold it between the k-th from below and the k-th from above in a share of
-//! cases that is known exactly, whatever the noise looks like. Of n pairs the widest such interval misses it in
-//! 2^(1−n) of cases; a table of m lines misses one of them in at most m times as many. What that leaves is stated.
+//! A pair gives a ratio, and the middle ratio is the line's. The number of pairs on either side of the true ratio
+//! follows coin tosses alone, so the sorted ratios hold the true ratio between the k-th from below and the k-th from
+//! above with an exactly known probability, whatever the noise looks like. With n pairs the widest such interval misses
+//! it in 2^(1−n) of cases; a table of m lines misses in at most m times as many. The stated level is the remainder.
 
 use std::collections::BTreeMap;
 
 use tickpath_result::{Comparison, PERCENTILES, Run};
 
-/// How often an interval, or all those of a table together, should hold what is true.
+/// The confidence level of an interval, or of all intervals of a table together.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// Rates that differ by no more than this share are one rate.
+/// Max relative difference of rates that count as equal.
 const ONE_RATE: f64 = 0.01;
 
-/// A line of a table of ratios, before it is one: what two sides measured in turn.
+/// A line of a table of ratios before evaluation: the measurements of two sides in turn.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Line {
-    /// What is compared: `A_to_B`, and what of it.
+    /// The name of the comparison: `A_to_B`, and its subject.
     pub name: String,
-    /// The figure, as a result names it: `one_way.p50_ns`, `throughput_per_s`.
+    /// The figure's name in results: `one_way.p50_ns`, `throughput_per_s`.
     pub figure: String,
-    /// A pair for each round: A, then B. Nothing where a side was not measured, or was not valid.
+    /// A pair for each round: A, then B. `None` where a side was not measured, or was not valid.
     pub pairs: Vec<[Option<f64>; 2]>,
-    /// Why there is no ratio although both were measured: their rates, or what else differs.
+    /// The reason for having no ratio although both sides were measured: their rates, or another difference.
     pub no_ratio: Option<String>,
 }
 
 impl Line {
-    /// Of what was measured by hand.
+    /// Builds a line from measured pairs.
     pub fn new(name: &str, figure: &str, pairs: Vec<[Option<f64>; 2]>) -> Self {
         Self { name: name.to_owned(), figure: figure.to_owned(), pairs, no_ratio: None }
     }
 
-    /// Of runs: the two of a repetition are a pair, and the last one counts where there are several. A run that is not
-    /// valid leaves its half empty, on either side alike. Times of runs at different rates have no ratio.
+    /// Builds a line from runs: the two runs of a repetition are a pair, and the last run counts if there are several.
+    /// An invalid run leaves its half empty, on either side alike. Times of runs at different rates have no ratio.
     pub fn of_runs<'a>(
         name: &str,
         figure: &str,
@@ -52,7 +53,7 @@ impl Line {
         Self { no_ratio, ..Self::new(name, figure, pairs) }
     }
 
-    /// The rounds in which both sides have what can be divided, the least ratio first.
+    /// Returns the rounds in which both sides have positive finite values, the least ratio first.
     fn whole(&self) -> Vec<(f64, f64)> {
         let can_be_divided = |value: &f64| value.is_finite() && *value > 0.0;
         let pairs = self.pairs.iter().filter_map(|[a, b]| Some(((*a)?, (*b)?)));
@@ -61,7 +62,7 @@ impl Line {
         whole
     }
 
-    /// Both sides of the pair with the middle ratio; none if no pair is whole.
+    /// Returns both sides of the pair with the middle ratio; `None` if no pair is complete.
     pub(super) fn middle(&self) -> Option<(f64, f64)> {
         middle(&self.whole())
     }
@@ -92,7 +93,7 @@ impl Line {
             a: Some(a),
             b: Some(b),
             ratio: Some(ratio),
-            // The middle of two differs from them in its last digit.
+            // The middle of two ratios differs from the interval's ends in its last digit.
             low: interval.map(|(low, ..)| low.min(ratio)),
             high: interval.map(|(_, high, _)| high.max(ratio)),
             level_percent: interval.map(|(.., missed)| of_table(missed, lines)),
@@ -103,31 +104,31 @@ impl Line {
     }
 }
 
-/// The lines of one table as ratios. Their level says how often an interval holds although it is one of so many; a line
-/// of which no pair is whole is none.
+/// Evaluates the lines of a table as ratios. Their level accounts for the number of lines; a line without a complete
+/// pair is omitted.
 pub fn table(lines: impl IntoIterator<Item = Line>) -> Vec<Comparison> {
     let lines: Vec<Line> = lines.into_iter().collect();
     let judged = lines.iter().filter(|line| line.no_ratio.is_none() && line.whole().len() > 1).count().max(1);
     lines.into_iter().filter_map(|line| line.comparison(judged)).collect()
 }
 
-/// The runs of each side, in the order in which they came.
+/// The runs of each side, in order of arrival.
 type Sides<'a> = Vec<(String, Vec<&'a Run>)>;
 
-/// What took turns in one way: the runs of the side that came first in it, and those of another.
+/// The runs of two sides that took turns in the same setup: of the first side, and of another side.
 #[derive(Debug)]
 pub struct Against<'a> {
-    /// What both have in common.
+    /// The setup that both have in common.
     pub way: String,
     /// The side that came first.
     pub first: String,
-    /// The other one.
+    /// The other side.
     pub other: String,
     /// The runs of both: the first's, the other's.
     pub runs: [Vec<&'a Run>; 2],
 }
 
-/// Every other side against the one that came first, in each way in which they ran.
+/// Compares every other side with the first side, within each setup.
 pub fn against_first<'a>(
     runs: impl IntoIterator<Item = &'a Run>,
     way: impl Fn(&Run) -> String,
@@ -148,14 +149,14 @@ pub fn against_first<'a>(
 }
 
 impl Against<'_> {
-    /// How many times the other side's figure is the first one's.
+    /// Returns the line of ratios of the other side's figure to the first side's.
     pub fn line(&self, name: &str, figure: &str) -> Line {
         let [first, other] = &self.runs;
         Line::of_runs(name, figure, other.iter().copied(), first.iter().copied())
     }
 }
 
-/// What stands under a key, made if there is nothing; keys stay in the order in which they came.
+/// Returns the value of a key, inserting a default if it is missing; keys keep their order of insertion.
 pub fn place<T: Default>(list: &mut Vec<(String, T)>, key: String) -> &mut T {
     let index = list.iter().position(|(known, _)| *known == key).unwrap_or_else(|| {
         list.push((key, T::default()));
@@ -164,14 +165,14 @@ pub fn place<T: Default>(list: &mut Vec<(String, T)>, key: String) -> &mut T {
     &mut list[index].1
 }
 
-/// The fewest pairs with which all intervals of a table of so many lines hold in 95 % of cases.
+/// Returns the min number of pairs with which all intervals of a table of `lines` lines hold in 95 % of cases.
 pub fn pairs_needed(lines: usize) -> u32 {
     let misses = lines.max(1) as f64 / (1.0 - CONFIDENCE);
     1 + misses.log2().ceil() as u32
 }
 
-/// The order of a round's turns: as they stand in odd rounds, from behind in even ones. So of any two each comes first
-/// in every other round, and what drifts meets both alike.
+/// Returns the order of a round's turns: as given in odd rounds, reversed in even ones. So of any two sides each is
+/// first in every second round, and drift affects both alike.
 pub fn in_turn<T>(round: u32, sides: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut order: Vec<T> = sides.into_iter().collect();
     if round.is_multiple_of(2) {
@@ -180,7 +181,7 @@ pub fn in_turn<T>(round: u32, sides: impl IntoIterator<Item = T>) -> Vec<T> {
     order
 }
 
-/// A figure of a run by the name that comparisons give it; none if the run has none.
+/// Returns a figure of a run by its name in comparisons; `None` if the run lacks it.
 pub fn value(run: &Run, figure: &str) -> Option<f64> {
     match figure.rsplit_once('.') {
         Some((hop, key)) => {
@@ -192,8 +193,8 @@ pub fn value(run: &Run, figure: &str) -> Option<f64> {
     }
 }
 
-/// The interval of the middle of sorted values, and how often it misses the true one: as many are left out at each end as
-/// keep that below `missed`. None from a single value.
+/// Returns the interval of the middle of sorted values and its probability of missing the true middle: the narrowest
+/// interval whose probability stays below `missed`, or the whole range. `None` for a single value.
 pub(super) fn interval(sorted: &[f64], missed: f64) -> Option<(f64, f64, f64)> {
     let n = sorted.len();
     let misses = |dropped: usize| 2.0 * at_most(dropped, n, 0.5);
@@ -201,13 +202,13 @@ pub(super) fn interval(sorted: &[f64], missed: f64) -> Option<(f64, f64, f64)> {
     (n > 1).then(|| (sorted[dropped], sorted[n - 1 - dropped], misses(dropped)))
 }
 
-/// How often an interval that alone misses in this share of cases holds at least, in percent, although it is one of a
-/// table of so many.
+/// Returns the min level, in percent, of an interval in a table of `lines` lines that alone misses in `missed` of
+/// cases.
 pub(super) fn of_table(missed: f64, lines: usize) -> f64 {
     100.0 * (1.0 - missed * lines as f64).max(0.0)
 }
 
-/// The chance of at most `most` hits in `n` draws that each hit with the chance `p`.
+/// Returns the probability of at most `most` hits in `n` draws that each hit with probability `p`.
 pub(super) fn at_most(most: usize, n: usize, p: f64) -> f64 {
     if p <= 0.0 || most >= n {
         return 1.0;
@@ -223,17 +224,17 @@ pub(super) fn at_most(most: usize, n: usize, p: f64) -> f64 {
     sum
 }
 
-/// Both sides of the pair with the middle ratio. Of an even number the two in the middle count alike, so that turning the
-/// sides round turns the ratio round.
+/// Returns both sides of the pair with the middle ratio. For an even number the two middle pairs count alike, so that
+/// exchanging the sides inverts the ratio.
 fn middle(sorted: &[(f64, f64)]) -> Option<(f64, f64)> {
     let n = sorted.len();
     let ((a, b), (c, d)) = (sorted.get(n.checked_sub(1)? / 2)?, sorted.get(n / 2)?);
     Some(if n.is_multiple_of(2) { ((a * c).sqrt(), (b * d).sqrt()) } else { (*a, *b) })
 }
 
-/// What two runs say of their rates if those differ; none if they are equal, or nobody set any.
+/// Returns a note on the rates of two runs if they differ; `None` if they are equal or not set.
 fn unequal(a: &Run, b: &Run) -> Option<String> {
-    // As fast as it goes is as fast as each one goes.
+    // At full speed the reached throughput is the rate.
     let rate = |run: &Run| run.params.0.get("rate_per_s").and_then(|set| set.as_f64().or(run.throughput_per_s));
     let (of_a, of_b) = (rate(a)?, rate(b)?);
     ((of_a / of_b).ln().abs() > ONE_RATE)

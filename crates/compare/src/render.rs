@@ -13,7 +13,7 @@ const HEADER: [&str; 7] = ["what", "metric", "old", "new", "new/old", "interval"
 /// The columns of [`HEADER`] that hold numbers.
 const NUMBERS: std::ops::Range<usize> = 2..5;
 
-/// For a terminal: what changed, what may have, a count of the rest, and what the reader should know.
+/// Renders for a terminal: the changes, the possible changes, a count of the rest, and the notes.
 pub fn text(judgement: &Judgement, rulings: &[Ruling]) -> String {
     let mut text = format!("{}\n\n", plain(&title(judgement)));
     let rows: Vec<Vec<String>> = listed(judgement).into_iter().map(row).collect();
@@ -27,7 +27,7 @@ pub fn text(judgement: &Judgement, rulings: &[Ruling]) -> String {
     text
 }
 
-/// For a comment on a change: the same as Markdown.
+/// Renders as Markdown, for a comment on a change.
 pub fn markdown(judgement: &Judgement, rulings: &[Ruling]) -> String {
     let mut text = format!("## {}\n\n", safe(&title(judgement)));
     let rows: Vec<Vec<String>> = listed(judgement).into_iter().map(row).collect();
@@ -41,8 +41,8 @@ pub fn markdown(judgement: &Judgement, rulings: &[Ruling]) -> String {
     text
 }
 
-/// The runs of both sides, each with the setting `side`, and every ratio: `a` is new, `b` is old. `started_at` is in
-/// RFC 3339.
+/// Returns the runs of both sides, each with the setting `side`, and every ratio: `a` is new, `b` is old. `started_at`
+/// is in RFC 3339.
 pub fn result_file(measured: &Measured, changes: &[Change], command: &str, started_at: &str) -> ResultFile {
     let pairs = measured.pairs();
     let workload = pairs.first().map_or("", |pair| pair.new.workload.as_str());
@@ -61,7 +61,7 @@ pub fn result_file(measured: &Measured, changes: &[Change], command: &str, start
     result
 }
 
-/// What changed, the largest first; then what moved and is not known to have changed.
+/// Returns the changes, the largest first; then the movements that may be noise.
 fn listed(judgement: &Judgement) -> Vec<&Change> {
     let size = |change: &Change| change.ratio.map_or(f64::INFINITY, |ratio| ratio.ln().abs());
     let moved = judgement.changes.iter().filter(|change| change.is_real() || is_open(change));
@@ -70,7 +70,7 @@ fn listed(judgement: &Judgement) -> Vec<&Change> {
     listed
 }
 
-/// Whether it moved, and nobody knows whether by chance.
+/// Returns whether the metric moved without a verdict.
 fn is_open(change: &Change) -> bool {
     change.verdict == Verdict::Unknown && change.moved()
 }
@@ -94,7 +94,7 @@ fn interval(change: &Change) -> String {
     }
 }
 
-/// Three decimals near one, where a percent matters.
+/// Formats a ratio, with three decimals near 1, where a percent matters.
 fn ratio(ratio: f64) -> String {
     if ratio < 10.0 { format!("{ratio:.3}×") } else { figure("_ratio", ratio) }
 }
@@ -108,7 +108,7 @@ fn title(judgement: &Judgement) -> String {
     format!("{}: NEW beside OLD ({samples})", judgement.workload)
 }
 
-/// The count of what is not listed, what the words mean, the rulings and the notes.
+/// Returns the count of unlisted metrics, the explanation of the verdicts, the rulings and the notes.
 fn sentences(judgement: &Judgement, rulings: &[Ruling]) -> Vec<String> {
     let count = |which: &dyn Fn(&Change) -> bool| judgement.changes.iter().filter(|change| which(change)).count();
     let changed = count(&Change::is_real);
@@ -137,7 +137,7 @@ fn sentences(judgement: &Judgement, rulings: &[Ruling]) -> Vec<String> {
     sentences
 }
 
-/// Columns as wide as their widest cell; numbers line up on the right.
+/// Pads columns to their widest cell; numbers are aligned on the right.
 fn aligned(rows: &[Vec<String>]) -> String {
     let header = HEADER.map(str::to_owned).to_vec();
     let shown = |cells: &Vec<String>| cells.iter().map(|cell| plain(cell)).collect::<Vec<_>>();
@@ -162,7 +162,7 @@ fn of_side(run: &Run, side: Side, before: u32) -> Run {
     run
 }
 
-/// One of so many with an interval, whose level counts them all.
+/// Returns a change as a comparison whose level accounts for all `lines` lines.
 fn comparison(change: &Change, lines: usize) -> Comparison {
     Comparison {
         name: format!("new_to_old {}", change.what),

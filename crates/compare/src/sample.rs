@@ -1,4 +1,4 @@
-//! Which runs belong together, and the samples of each metric.
+//! Grouping of runs, and the samples of each metric.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,74 +7,74 @@ use super::losses::Losses;
 use super::noise::Design;
 use tickpath_result::{PERCENTILES, ResultFile, Run, median};
 
-/// What was measured, and how its two sides lie in time.
+/// Measured results, and the order of their two sides in time.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Measured {
-    /// Two result files: what drifted between them does not show in their repeats.
+    /// Two result files: the repeats do not show the drift between them.
     Apart(Box<Pair>),
-    /// Calls that took turns; the two of a pair ran one right after the other.
+    /// Calls that took turns; the two calls of a pair ran in direct succession.
     InTurn(Vec<Pair>),
 }
 
 /// A result of each side.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pair {
-    /// What it was.
+    /// The old build's result.
     pub old: ResultFile,
-    /// What it is.
+    /// The new build's result.
     pub new: ResultFile,
 }
 
-/// One of the two that are compared.
+/// A side of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// What it was.
+    /// The old build.
     Old,
-    /// What it is.
+    /// The new build.
     New,
 }
 
-/// Everything that both sides measured.
+/// The measurements of both sides.
 pub(super) struct Samples {
     /// A row for each metric of each setting, in the order of the runs.
     pub rows: Vec<Row>,
-    /// What each setting is called: no more than tells it from the others.
+    /// The title of each setting: only the parts that distinguish it from the others.
     pub titles: Vec<String>,
     /// Samples of each side, the old first.
     pub units: [usize; 2],
-    /// What the reader should know.
+    /// Notes for the reader.
     pub notes: Vec<String>,
-    /// Settings of both sides that no valid run of both is of.
+    /// Settings of both sides without a valid run on each.
     pub unjudged: Vec<String>,
-    /// What only one side has of a setting that both ran: the metric, the setting, and the side.
+    /// Metrics that only one side has, of settings that both ran: the metric, the setting, and the side.
     pub lone: Vec<(String, String, Side)>,
-    /// For each setting what of it was not valid.
+    /// The invalid part of each setting.
     pub left_out: Vec<LeftOut>,
-    /// What the new side lost.
+    /// Losses of the new side.
     pub losses: Vec<String>,
 }
 
-/// What of a setting was not valid: pairs of which a half is missing, or runs of the side that lacks more.
+/// The invalid part of a setting: pairs with a missing half, or runs of the side that lacks more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LeftOut {
     missing: usize,
     all: usize,
 }
 
-/// So many of them may be left out, as one in this number: what a build cannot do in time is not left out by chance.
+/// At most one in this number may be left out: a build's failures to keep its time are no chance.
 const MOST_LEFT_OUT: usize = 4;
 
-/// One metric of one setting.
+/// A metric of a setting.
 pub(super) struct Row {
-    /// Which setting, as a place in the titles.
+    /// The setting's index in the titles.
     pub setting: usize,
-    /// The name that a result gives it: `one_way.p99_ns`, `throughput_per_s`, a figure.
+    /// The metric's name in results: `one_way.p99_ns`, `throughput_per_s`, a figure.
     pub metric: String,
-    /// A place for each sample of each side, the old first; empty where a sample lacks the metric.
+    /// A value for each sample of each side, the old first; `None` where a sample lacks the metric.
     pub sides: [Vec<Option<f64>>; 2],
 }
 
-/// Pairs up what both sides measured; runs that are not valid are left out, and told.
+/// Pairs up the measurements of both sides; invalid runs are left out, and reported.
 pub(super) fn samples(measured: &Measured) -> Result<Samples, CompareError> {
     let strays = measured.pairs().iter().find(|pair| pair.old.workload != pair.new.workload);
     if let Some(Pair { old, new }) = strays {
@@ -124,10 +124,10 @@ pub(super) fn samples(measured: &Measured) -> Result<Samples, CompareError> {
 }
 
 impl Side {
-    /// Old, then new.
+    /// Both sides: old, then new.
     pub const BOTH: [Self; 2] = [Self::Old, Self::New];
 
-    /// The word on the command line.
+    /// Returns the name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Old => "OLD",
@@ -137,7 +137,7 @@ impl Side {
 }
 
 impl Pair {
-    /// The result of one side.
+    /// Returns the result of a side.
     pub fn of(&self, side: Side) -> &ResultFile {
         match side {
             Side::Old => &self.old,
@@ -147,7 +147,7 @@ impl Pair {
 }
 
 impl Measured {
-    /// The pairs in the order in which they ran; two files are one.
+    /// Returns the pairs in the order in which they ran; two files are a single pair.
     pub fn pairs(&self) -> &[Pair] {
         match self {
             Self::Apart(pair) => std::slice::from_ref(pair.as_ref()),
@@ -162,30 +162,30 @@ impl Measured {
         }
     }
 
-    /// The runs of one side, each with the place of its pair.
+    /// Returns the runs of a side, each with the index of its pair.
     fn runs(&self, side: Side) -> impl Iterator<Item = (usize, &Run)> {
         let pairs = self.pairs().iter().enumerate();
         pairs.flat_map(move |(place, pair)| pair.of(side).runs.iter().map(move |run| (place, run)))
     }
 }
 
-/// What was run, as names and values, in the order in which people say them.
+/// The setting of a run, as names and values in reading order.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Setting(Vec<(String, String)>);
 
-/// A run, its setting as a place in the list of them, and the sample that it belongs to.
+/// A run, the index of its setting, and its sample.
 struct Placed<'a> {
     run: &'a Run,
     setting: usize,
     unit: Unit,
 }
 
-/// A sample: of calls in turn the place of the call; of a file how often its setting came with this repeat already,
-/// for files that were put together may have several, and the repeat.
+/// A sample: for calls in turn the index of the call; for a file the number of earlier runs of the setting with this
+/// repeat (merged files may have several), and the repeat.
 type Unit = (usize, u32);
 
-/// The settings that tell runs apart: what was measured does not, and neither does what one version alone writes down
-/// and always with the same value.
+/// Returns the settings that distinguish runs: not measured ones, and not those that only one version records, always
+/// with the same value.
 fn telling_params(measured: &Measured) -> BTreeSet<String> {
     let all = Side::BOTH.into_iter().flat_map(|side| measured.runs(side));
     let names: BTreeSet<&String> = all.flat_map(|(_, run)| run.params.0.keys()).collect();
@@ -225,10 +225,10 @@ fn place<'a>(
     placed
 }
 
-/// The targets that took turns with others which only their ports tell apart, each with its number: files that were put
-/// together name one server after the other, and those are repeats.
+/// Returns the targets that took turns with others that differ only in their ports, each with its number: merged files
+/// name their servers in succession, and those are repeats.
 fn servers<'a>(targets: impl Iterator<Item = &'a str>) -> BTreeMap<&'a str, usize> {
-    // Of each name the targets in the order of coming, the last one, and whether one came back after another.
+    // Per name: the targets in order of arrival, the last target, and whether a target returned after another.
     let mut came: BTreeMap<String, (Vec<&str>, &str, bool)> = BTreeMap::new();
     for target in targets {
         let (known, last, takes_turns) = came.entry(whereabouts(target)).or_default();
@@ -243,7 +243,7 @@ fn servers<'a>(targets: impl Iterator<Item = &'a str>) -> BTreeMap<&'a str, usiz
     in_turns.flat_map(|(known, ..)| known.into_iter().zip(1..)).collect()
 }
 
-/// The samples of one side in their order. A pair keeps its place even if one of its calls was not valid.
+/// Returns the samples of a side in order. A pair keeps its index even if a call of it was not valid.
 fn units(measured: &Measured, placed: &[Placed<'_>]) -> Vec<Unit> {
     match measured {
         Measured::InTurn(pairs) => (0..pairs.len()).map(|call| (call, 0)).collect(),
@@ -254,11 +254,11 @@ fn units(measured: &Measured, placed: &[Placed<'_>]) -> Vec<Unit> {
     }
 }
 
-/// A setting's index, a metric, and its values: of each side, of each sample.
+/// A setting's index, a metric, and its values by side and sample.
 type Gathered = (usize, String, [Vec<Vec<f64>>; 2]);
 
 impl Row {
-    /// The side that alone has samples.
+    /// Returns the side that alone has samples.
     fn lone_side(&self) -> Option<Side> {
         let is_there = |side: usize| self.sides[side].iter().any(Option::is_some);
         match (is_there(0), is_there(1)) {
@@ -268,14 +268,14 @@ impl Row {
         }
     }
 
-    /// Of calls in turn whole pairs alone; nothing if there are none.
+    /// Reduces calls in turn to complete pairs; returns `None` without any.
     fn paired(self, design: Design) -> Option<Self> {
         let sides = if design == Design::InTurn { whole_pairs(self.sides) } else { self.sides };
         sides.iter().all(|side| side.iter().any(Option::is_some)).then_some(Self { sides, ..self })
     }
 }
 
-/// A row for each metric of each setting. Repeats within one call are one sample: their median.
+/// Returns a row for each metric of each setting. Repeats within a call become a single sample: their median.
 fn gathered(placed: &[Vec<Placed<'_>>; 2], units: &[Vec<Unit>; 2]) -> Vec<Row> {
     let mut index: BTreeMap<(usize, String), usize> = BTreeMap::new();
     let mut gathered: Vec<Gathered> = Vec::new();
@@ -300,7 +300,7 @@ fn gathered(placed: &[Vec<Placed<'_>>; 2], units: &[Vec<Unit>; 2]) -> Vec<Row> {
     gathered.into_iter().map(row).collect()
 }
 
-/// A pair of which one half is missing gives no ratio.
+/// Clears pairs with a missing half: they give no ratio.
 fn whole_pairs(sides: [Vec<Option<f64>>; 2]) -> [Vec<Option<f64>>; 2] {
     let [old, new] = sides;
     let whole = old
@@ -311,7 +311,8 @@ fn whole_pairs(sides: [Vec<Option<f64>>; 2]) -> [Vec<Option<f64>>; 2] {
     [old, new]
 }
 
-/// What a run measured, in the order of the path: the percentiles of its hops, its throughput, its figures.
+/// Returns the measurements of a run in the order of the path: the percentiles of its hops, its throughput, its
+/// figures.
 pub(super) fn values(run: &Run) -> Vec<(String, f64)> {
     let mut values = Vec::new();
     for (name, hop) in run.hops_in_path_order() {
@@ -342,7 +343,7 @@ impl Setting {
     }
 }
 
-/// A target without user and port, and a socket without its path: those are others for each scratch server.
+/// Returns a target without user and port, and a socket without its path: these differ for each scratch server.
 fn whereabouts(target: &str) -> String {
     let Some((scheme, rest)) = target.split_once("://") else { return target.to_owned() };
     if scheme.ends_with("unix") {
@@ -359,7 +360,7 @@ fn whereabouts(target: &str) -> String {
     format!("{scheme}://{}{path}", hosts.join(","))
 }
 
-/// The target of each setting, and of the rest what is not the same for all.
+/// Returns the title of each setting: its target, and the values that are not the same for all settings.
 pub(super) fn titles(settings: &[Setting]) -> Vec<String> {
     let varies = |name: &str| settings.iter().map(|one| one.value(name)).collect::<BTreeSet<_>>().len() > 1;
     let title = |setting: &Setting| {
@@ -373,7 +374,7 @@ pub(super) fn titles(settings: &[Setting]) -> Vec<String> {
     settings.iter().map(title).collect()
 }
 
-/// What became of the runs of one side that were not valid; none if all were.
+/// Reports the invalid runs of a side; `None` if all were valid.
 fn not_valid(side: Side, placed: &[Placed<'_>]) -> Option<String> {
     let invalid: Vec<&Run> = placed.iter().map(|one| one.run).filter(|run| !run.valid).collect();
     let note = invalid.first()?.notes.last().map_or("no reason was noted", String::as_str);
@@ -381,7 +382,7 @@ fn not_valid(side: Side, placed: &[Placed<'_>]) -> Option<String> {
     Some(format!("{some} of {all} runs of {side} are not valid and left out, for example: {note}"))
 }
 
-/// What the new side lost of what both ran.
+/// Returns the new side's losses in the settings that both ran.
 fn losses(placed: &[Vec<Placed<'_>>; 2], titles: &[String]) -> Losses {
     let mut found = Losses::default();
     for (setting, title) in titles.iter().enumerate() {
@@ -421,7 +422,7 @@ impl LeftOut {
     }
 }
 
-/// What was left out bounds what can be said: in a sentence for each number of pairs, or of runs.
+/// Returns the bounds that the left-out runs set, a sentence for each number of pairs or runs.
 fn bounds(left_out: &[LeftOut], titles: &[String], both: impl Fn(usize) -> bool, design: Design) -> Vec<String> {
     let mut told: Vec<(LeftOut, Vec<&str>)> = Vec::new();
     let some = (0..titles.len()).filter(|setting| both(*setting) && left_out[*setting].missing > 0);

@@ -1,13 +1,13 @@
-//! The highest rate at which a promise is kept, found by bisection.
+//! Search for the highest rate at which a promise is kept, by bisection.
 
-/// A rate that was tried, and whether the promise was kept.
+/// A tried rate, and whether the promise was kept.
 #[derive(Debug, Clone)]
 struct Tried {
     rate: f64,
     kept: bool,
 }
 
-/// A search that brackets the rate by factors of four, then halves the bracket in proportion until its ends are near.
+/// Search that brackets the rate by factors of four, then bisects the bracket geometrically until its ends are near.
 #[derive(Debug, Clone)]
 pub struct Search {
     least: f64,
@@ -15,24 +15,24 @@ pub struct Search {
 }
 
 impl Search {
-    /// Rates that are tried at most.
+    /// Max number of tried rates.
     const MOST: usize = 16;
 
-    /// Where it begins, and where it ends, in messages a second.
+    /// The first and the highest tried rate, in messages a second.
     const FIRST: f64 = 10_000.0;
     /// No generator here sends faster.
     const HIGHEST: f64 = 20_000_000.0;
 
-    /// From one rate to the next until the bracket is closed; and how near its ends are in the end.
+    /// The factor from one rate to the next until the bracket is closed; and the final ratio of its ends.
     const STEP: f64 = 4.0;
     const NEAR: f64 = 1.05;
 
-    /// A search that tries no rate below `least`.
+    /// Starts a search that tries no rate below `least`.
     pub fn new(least: f64) -> Self {
         Self { least, tried: Vec::new() }
     }
 
-    /// The rate to try next, of three digits; none if it is found.
+    /// Returns the next rate to try, rounded to three digits; `None` if the search is finished.
     pub fn next_rate(&self) -> Option<f64> {
         let rate = match (self.kept(), self.broken()) {
             (None, None) => Self::FIRST.max(self.least),
@@ -45,17 +45,17 @@ impl Search {
         (is_new && self.tried.len() < Self::MOST).then_some(rate)
     }
 
-    /// Tells what came of a rate.
+    /// Records the result of a rate.
     pub fn tell(&mut self, rate: f64, kept: bool) {
         self.tried.push(Tried { rate, kept });
     }
 
-    /// The lowest rate that broke it.
+    /// Returns the lowest rate that broke the promise.
     pub fn broken(&self) -> Option<f64> {
         self.tried.iter().filter(|tried| !tried.kept).map(|tried| tried.rate).min_by(f64::total_cmp)
     }
 
-    /// The highest rate that kept it, below all that broke it.
+    /// Returns the highest rate that kept the promise, below all rates that broke it.
     pub fn kept(&self) -> Option<f64> {
         let end = self.broken().unwrap_or(f64::INFINITY);
         let kept = self.tried.iter().filter(|tried| tried.kept && tried.rate < end).map(|tried| tried.rate);

@@ -1,10 +1,10 @@
-//! The brokers: what of their settings costs time or loses messages, as their transports know it. Read only.
+//! The brokers: settings that cost time or lose messages, as their transports report them. Read only.
 
 use tickpath_bus::{About, Advice, Cost, Transport, connect, servers, transport};
 
 use crate::finding::Finding;
 
-/// Looks at the broker of a URL.
+/// Checks the broker of a URL.
 pub fn broker(url: &str) -> Vec<Finding> {
     let Some(transport) = transport(url).filter(|transport| transport.is_server()) else {
         let why = format!("this is no broker's URL; use {}HOST:PORT", servers());
@@ -20,7 +20,7 @@ pub fn broker(url: &str) -> Vec<Finding> {
     }
 }
 
-/// What the broker is, and where; not known of one that tells nothing at all, and why.
+/// Returns the finding of the broker's version and address; unknown, with the reason, if it reports no setting at all.
 fn is(url: &str, about: &About, transport: &Transport) -> Finding {
     let untold = about.settings.values().find_map(|told| told.as_ref().err());
     let version = match (&about.version, untold) {

@@ -1,4 +1,4 @@
-//! The processors: how fast they are, whom they belong to, and how they tell time.
+//! The processors: frequency, sharing with others, and clock.
 
 use crate::finding::{Finding, Host};
 

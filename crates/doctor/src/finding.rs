@@ -1,41 +1,41 @@
-//! What is looked at, and what is found.
+//! Findings, and the host that they are read from.
 
 use std::fs;
 use std::path::PathBuf;
 
 use serde::Serialize;
 
-/// One thing that was looked at.
+/// Result of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// What.
+    /// Name of the check.
     pub name: &'static str,
-    /// How it is here.
+    /// Value on this host.
     pub value: String,
-    /// What that means.
+    /// Meaning of the value.
     pub state: State,
-    /// What it costs, or risks.
+    /// Cost or risk of the value.
     pub why: String,
-    /// What to do; empty where nothing is to be done.
+    /// Remedy; empty where none is needed.
     pub remedy: String,
 }
 
-/// What a finding means.
+/// Meanings of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// As it should be.
+    /// The value is good.
     Good,
-    /// It costs time.
+    /// The value costs time.
     CostsLatency,
-    /// It can lose data or orders.
+    /// The value can lose data or orders.
     RisksSafety,
-    /// It could not be read.
+    /// The value could not be read.
     Unknown,
 }
 
 impl State {
-    /// The words for people.
+    /// Returns the state in words.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Good => "good",
@@ -46,35 +46,35 @@ impl State {
     }
 }
 
-/// The host, as its files tell of it; tests lay files of their own.
+/// The host as described by its files; tests lay out files of their own.
 #[derive(Debug, Clone)]
 pub struct Host {
     root: PathBuf,
 }
 
 impl Host {
-    /// This host.
+    /// Returns this host.
     pub fn here() -> Self {
         Self::under("/")
     }
 
-    /// The host whose `/proc` and `/sys` lie in this folder.
+    /// Returns a host whose `/proc` and `/sys` lie in this folder.
     pub fn under(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
 
-    /// A file's text without the line end; none if it cannot be read.
+    /// Returns a file's text without the line end; none if it cannot be read.
     pub(crate) fn read(&self, path: &str) -> Option<String> {
         let text = fs::read(self.root.join(path.trim_start_matches('/'))).ok()?;
         Some(String::from_utf8_lossy(&text).trim_end().to_owned())
     }
 
-    /// A file's number.
+    /// Returns a file's number.
     pub(crate) fn number(&self, path: &str) -> Option<u64> {
         self.read(path)?.trim().parse().ok()
     }
 
-    /// The names in a folder.
+    /// Returns the names in a folder.
     pub(crate) fn names(&self, path: &str) -> Vec<String> {
         let entries = fs::read_dir(self.root.join(path.trim_start_matches('/'))).into_iter().flatten().flatten();
         let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
@@ -82,19 +82,19 @@ impl Host {
         names
     }
 
-    /// The number behind `name:` in a file of such lines.
+    /// Returns the number behind `name:` in a file of such lines.
     pub(crate) fn field(&self, path: &str, name: &str) -> Option<u64> {
         let text = self.read(path)?;
         let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':').map(str::to_owned))?;
         line.split_whitespace().next()?.parse().ok()
     }
 
-    /// Whether it is a virtual machine.
+    /// Returns whether the host is a virtual machine.
     pub(crate) fn is_guest(&self) -> bool {
         self.read("/proc/cpuinfo").is_some_and(|text| text.split_whitespace().any(|flag| flag == "hypervisor"))
     }
 
-    /// How many processors there are.
+    /// Returns the number of processors.
     pub(crate) fn processors(&self) -> usize {
         let is_cpu = |name: &&String| {
             name.strip_prefix("cpu").is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))

@@ -1,16 +1,17 @@
-//! `doctor`: what of this host and of its brokers costs latency or safety, what it costs, and how to mend it.
+//! `doctor`: settings of this host and its brokers that cost latency or safety, their price, and the remedies.
 //!
-//! It reads, measures where a machine may be told wrong, and changes nothing. What cannot be read is a finding too: `unknown`, with the reason.
+//! The checks read, and measure where a machine may report wrong values; they change nothing. A value that cannot be
+//! read is a finding too: `unknown`, with the reason.
 //!
-//! | file        | what it looks at                                                        |
+//! | file        | contents                                                                |
 //! |-------------|-------------------------------------------------------------------------|
 //! | `cpu.rs`    | frequency, siblings, isolation, idle states, clock, timer tick          |
-//! | `neighbours.rs` | what the processors are to each other, measured                     |
-//! | `wake_up.rs` | what it takes to wake a thread that sleeps, measured                   |
+//! | `neighbours.rs` | relations between the processors, measured                          |
+//! | `wake_up.rs` | cost of waking a sleeping thread, measured                             |
 //! | `memory.rs` | huge pages, swap, locked memory, `/dev/shm`                             |
-//! | `system.rs` | what the host gives to others: steal, quotas, interrupts, limits        |
-//! | `finding.rs`| what is looked at, and what is found                                    |
-//! | `broker.rs` | what each transport knows of its server                                  |
+//! | `system.rs` | time taken by the host and limits: steal, quotas, interrupts, files     |
+//! | `finding.rs`| the findings, and the host that they are read from                      |
+//! | `broker.rs` | settings of the brokers, as their transports report them                 |
 //! | `script.rs` | the remedies as a script, a GRUB line and a systemd unit                |
 
 mod broker;
@@ -30,7 +31,7 @@ pub use wake_up::{wake_up, woken};
 
 type Check = fn(&Host) -> Finding;
 
-/// Everything that is looked at, in the order of the report.
+/// All checks, in the order of the report.
 const CHECKS: &[Check] = &[
     cpu::governor,
     cpu::frequency,
@@ -58,7 +59,7 @@ const CHECKS: &[Check] = &[
     system::open_files_of_tickpath,
 ];
 
-/// Looks at the host.
+/// Runs all checks on the host.
 pub fn host(host: &Host) -> Vec<Finding> {
     CHECKS.iter().map(|check| check(host)).collect()
 }

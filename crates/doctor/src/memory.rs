@@ -1,13 +1,13 @@
-//! Memory: pages, what may be locked, and where logs lie.
+//! Memory: pages, the limit of locked memory, and room for logs.
 
 use tickpath_clock::AtLogout;
 
 use crate::finding::{Finding, Host};
 
-/// What the logs and journals of a path want to lock, in bytes.
+/// Locked memory needed by the logs and journals of a path, in bytes.
 const WANTED_LOCKED_BYTES: u64 = 1 << 30;
 
-/// What the topics of a path want of shared memory, in bytes.
+/// Shared memory needed by the topics of a path, in bytes.
 const WANTED_SHARED_BYTES: u64 = 1 << 30;
 
 pub(super) fn transparent_huge_pages(host: &Host) -> Finding {

@@ -1,4 +1,4 @@
-//! What the processors are to each other, measured: a virtual machine is often told that each is a core of its own.
+//! Relations between the processors, measured: a virtual machine often reports each of them as a core of its own.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -8,24 +8,24 @@ use tickpath_clock::{Clock, HostClock, ScheduleError, cpus, pin_to_cpu, yield_no
 
 use crate::finding::Finding;
 
-/// The first processor and another one.
+/// Measurements of the first processor with another one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Neighbour {
-    /// The other one.
+    /// Number of the other processor.
     pub cpu: usize,
-    /// One cache line from one to the other: half a round trip at best, in nanoseconds.
+    /// Transfer of a cache line between the two: half of the best round trip, in nanoseconds.
     pub transfer_ns: f64,
-    /// How many times as long the same work takes while the other one is busy.
+    /// Factor by which the same work takes longer while the other processor is busy.
     pub slowdown: f64,
 }
 
-/// Two threads of one core take at least so many times as long beside each other as alone; two cores do not.
+/// Least slowdown of two threads that share a core; two cores stay below it.
 const SHARED: f64 = 1.25;
 
-/// A cache line that takes longer, in nanoseconds, comes from another cluster of cores or another socket.
+/// Transfer time, in nanoseconds, beyond which a cache line comes from another cluster of cores or another socket.
 const FAR_NS: f64 = 100.0;
 
-/// Processors that are measured against the first one, at most.
+/// Max processors that are measured against the first.
 const MOST: usize = 32;
 
 /// Measures the first processor of this process against the others.
@@ -37,7 +37,7 @@ pub fn neighbours(clock: &HostClock) -> Finding {
     measured.map_or_else(|error| Finding::unknown(NAME, error.to_string()), |measured| judged(*first, &measured))
 }
 
-/// What the figures of the others say of the first one.
+/// Judges the first processor by the figures of the others.
 pub fn judged(first: usize, others: &[Neighbour]) -> Finding {
     if others.is_empty() {
         return Finding::unknown(NAME, "this process may use one processor only");
@@ -73,7 +73,8 @@ pub fn judged(first: usize, others: &[Neighbour]) -> Finding {
 
 const NAME: &str = "CPUs beside each other";
 
-/// `1 (27 ns, busy together 1.9 times as long)`; of many only between which times they lie.
+/// Formats the processors as `1 (27 ns, busy together 1.9 times as long)`; for many of them only the range of their
+/// times.
 fn listed(members: &[&Neighbour]) -> String {
     const MANY: usize = 4;
     if members.len() > MANY {
@@ -89,7 +90,7 @@ fn listed(members: &[&Neighbour]) -> String {
     members.iter().map(told).collect::<Vec<_>>().join(", ")
 }
 
-/// Fails before anything is measured if one of them cannot be had.
+/// Measures two processors. Fails before the measurement if either is unavailable.
 fn neighbour(clock: &HostClock, first: usize, other: usize) -> Result<Neighbour, ScheduleError> {
     for cpu in [first, other] {
         thread::scope(|scope| joined(scope.spawn(move || pin_to_cpu(cpu))))?;
@@ -100,19 +101,19 @@ fn neighbour(clock: &HostClock, first: usize, other: usize) -> Result<Neighbour,
     Ok(Neighbour { cpu: other, transfer_ns: transfer_ns(clock, first, other), slowdown })
 }
 
-/// A word on a cache line of its own, and on no line that a processor fetches beside it.
+/// A word on a cache line of its own, apart from the lines that a processor prefetches with it.
 #[derive(Default)]
 #[repr(align(128))]
 struct Word(AtomicU32);
 
-/// The best of many stretches of round trips, for others may run here too.
+/// Returns the best of many stretches of round trips, because other programs may run here too.
 fn transfer_ns(clock: &HostClock, first: usize, other: usize) -> f64 {
     const STRETCHES: u32 = 400;
     const TRIPS: u32 = 50;
     let (there, back) = (Word::default(), Word::default());
     let best = thread::scope(|scope| {
         scope.spawn(|| {
-            // It was possible a moment ago.
+            // The same pinning succeeded a moment ago.
             let _ = pin_to_cpu(other);
             for turn in 1..=STRETCHES * TRIPS {
                 while there.0.load(Ordering::Acquire) != turn {}
@@ -137,7 +138,8 @@ fn transfer_ns(clock: &HostClock, first: usize, other: usize) -> f64 {
     best as f64 / f64::from(2 * TRIPS)
 }
 
-/// The fastest of many bursts of work on one processor, alone or while another one works without a pause.
+/// Returns the fastest of many bursts of work on one processor, alone or while another processor works without a
+/// pause.
 fn burst_ns(clock: &HostClock, cpu: usize, busy: Option<usize>) -> i64 {
     const BURSTS: u32 = 1_000;
     let (begun, over) = (AtomicBool::new(busy.is_none()), AtomicBool::new(false));
@@ -170,7 +172,7 @@ fn burst_ns(clock: &HostClock, cpu: usize, busy: Option<usize>) -> i64 {
     })
 }
 
-/// Some microseconds that keep a core's units busy: independent chains, no memory.
+/// Keeps a core's units busy for some microseconds: independent chains, no memory.
 fn work() {
     let mut chains = [1u64, 2, 3, 4, 5, 6];
     for _ in 0..2_000 {

@@ -1,8 +1,8 @@
-//! The remedies, written down for this machine. Printed, never run.
+//! Remedies for this machine as a script. Printed, never run.
 
 use crate::finding::Host;
 
-/// A script with the commands, the GRUB line, and a systemd unit. Nothing in it is done by printing it.
+/// Returns a script with the commands, the GRUB line, and a systemd unit. Printing it changes nothing.
 pub fn script(host: &Host) -> String {
     let processors = host.processors().max(1);
     format!("{HEAD}{}{}{}", now(), boot(processors), unit(processors))
@@ -15,7 +15,7 @@ const HEAD: &str = "\
 set -eu
 ";
 
-/// What takes effect at once.
+/// Returns the commands that take effect at once.
 fn now() -> String {
     let steps = [
         (
@@ -47,7 +47,7 @@ fn now() -> String {
     steps.iter().map(|(why, what)| format!("\n# {why}\n{what}\n")).collect()
 }
 
-/// What the kernel has to be told when it starts.
+/// Returns the kernel parameters for the next boot.
 fn boot(processors: usize) -> String {
     if processors < 3 {
         return format!(
@@ -88,7 +88,7 @@ fn unit(processors: usize) -> String {
     )
 }
 
-/// All but the first, which stays for the system.
+/// Returns all processors but the first, which stays for the system.
 fn isolated(processors: usize) -> String {
     format!("1-{}", processors - 1)
 }

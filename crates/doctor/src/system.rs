@@ -1,12 +1,12 @@
-//! What the host takes away from a busy thread, and what a process may ask for.
+//! Time that the host takes from a busy thread, and limits of a process.
 
 use tickpath_clock::{CpuQuota, sleep_ns};
 
 use crate::finding::{Finding, Host};
 
-/// Open files that a first OMS needs, with its connections that have not logged in.
+/// Number of open files that a first OMS needs, including connections that have not logged in.
 const LEAST_FILES: u64 = 1024;
-/// How long the host is watched, in nanoseconds.
+/// Time for which the host is watched, in nanoseconds.
 const WATCH_NS: u64 = 500_000_000;
 
 pub(super) fn steal(host: &Host) -> Finding {
@@ -25,7 +25,7 @@ pub(super) fn steal(host: &Host) -> Finding {
     Finding::latency(NAME, value, why, "a dedicated host, or an instance type with its own cores")
 }
 
-/// Ticks stolen, and all ticks.
+/// Returns the stolen ticks, and all ticks.
 fn stolen(host: &Host) -> Option<(u64, u64)> {
     let text = host.read("/proc/stat")?;
     let line = text.lines().find(|line| line.starts_with("cpu "))?;
@@ -141,7 +141,7 @@ pub(super) fn network_interrupts(host: &Host) -> Finding {
     let mut took = vec![0u64; cpus];
     for line in text.lines().skip(1) {
         let mut words = line.split_whitespace();
-        // Numbered ones are devices'; names are the processor's own.
+        // Numbered interrupts belong to devices; named ones to the processor itself.
         let Some(true) = words.next().map(|name| name.trim_end_matches(':').bytes().all(|b| b.is_ascii_digit())) else {
             continue;
         };
@@ -165,7 +165,7 @@ pub(super) fn network_interrupts(host: &Host) -> Finding {
     )
 }
 
-/// The limit of open files of a process.
+/// Returns a process's limit of open files.
 fn open_files_limit(host: &Host, pid: &str) -> Option<u64> {
     let limits = host.read(&format!("/proc/{pid}/limits"))?;
     let soft = limits.lines().find_map(|line| line.strip_prefix("Max open files")?.split_whitespace().next());
@@ -175,8 +175,9 @@ fn open_files_limit(host: &Host, pid: &str) -> Option<u64> {
     }
 }
 
-/// Whether each OMS, exchange and bridge that runs has room for more connections. The kernel tells everybody how many
-/// descriptors a process has made room for, in powers of two, and nobody but its user how many are open.
+/// Checks that each running OMS, exchange and bridge has room for more connections. The kernel shows every user the
+/// size of a process's descriptor table, in powers of two, but the number of open files only to the process's own
+/// user.
 pub(super) fn open_files_of_tickpath(host: &Host) -> Finding {
     const NAME: &str = "open files of running processes";
     let is_ours = |pid: &String| {

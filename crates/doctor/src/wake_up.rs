@@ -1,4 +1,4 @@
-//! What it takes to wake a thread that sleeps, measured: a virtual machine is not told what its host does for that.
+//! Cost of waking a sleeping thread, measured: a virtual machine has no other way to learn its host's share.
 
 use tickpath_clock::{WakeUp, WakeUps, cpus};
 
@@ -6,10 +6,10 @@ use crate::finding::{Finding, Host};
 
 const NAME: &str = "waking a thread that sleeps";
 
-/// Leaving an idle state that takes no longer, in nanoseconds, is not worth a CPU that never rests.
+/// Time to leave an idle state, in nanoseconds, up to which a CPU that never idles is not worthwhile.
 const WORTH_NS: u64 = 5_000;
 
-/// Measures it between the first two processors of this process.
+/// Measures the cost between the first two processors of this process.
 pub fn wake_up(host: &Host) -> Finding {
     const ROUNDS: usize = 200;
     let cpus = cpus();
@@ -23,7 +23,7 @@ pub fn wake_up(host: &Host) -> Finding {
     }
 }
 
-/// What the figures say of this host.
+/// Judges the figures of this host.
 pub fn woken(host: &Host, found: &WakeUp) -> Finding {
     let Some([.., idle_ns]) = found.parts_ns() else {
         return Finding::unknown(NAME, format!("it takes {found}"));
@@ -36,7 +36,7 @@ pub fn woken(host: &Host, found: &WakeUp) -> Finding {
     Finding::latency(NAME, found.to_string(), why, remedy)
 }
 
-/// How this host's CPUs are kept from idle states that take long to leave.
+/// Returns the remedy that keeps this host's CPUs out of idle states with long exit times.
 fn stay_awake(host: &Host) -> String {
     const CPUIDLE: &str = "/sys/devices/system/cpu/cpuidle";
     const POLL_NS: &str = "/sys/module/haltpoll/parameters/guest_halt_poll_ns";

@@ -1,4 +1,4 @@
-//! Requests that name no change of one order: how an order stands, and the cancel of all.
+//! Requests other than changes of one order: order status and mass cancel.
 
 use tickpath_market::{
     ExecId, ExecType, ExecutionReport, MassCancel, MassCancelType, OrdStatus, OrderId, Quantity, StatusRequest,
@@ -11,7 +11,7 @@ use crate::report::{self, Scribe};
 use crate::{Order, Reject, Venue};
 
 impl Venue {
-    /// Reports how an order stands or ended, behind its fills where the request asks for them; or all orders of the sender.
+    /// Reports the status of an order, behind its fills if the request asks for them, or of all orders of the sender.
     /// Changes nothing.
     pub(crate) fn status(
         &mut self,
@@ -35,11 +35,11 @@ impl Venue {
         });
     }
 
-    /// Reports each order of the sender that rests or was done today, behind its fills, in the order in which the venue
-    /// accepted them, the refused orders first; then a report that names no order and ends the answer.
+    /// Reports each order of the sender that rests or ended today, behind its fills, in the order of acceptance,
+    /// rejected orders first; then a report of no order that ends the answer.
     ///
-    /// All of it is one turn. 100,000 orders with a fill each are 200,001 reports, about 20 MB that wait for their line;
-    /// requests of others wait for the turn.
+    /// The whole answer is one turn, and other requests wait for it: 100,000 orders with a fill each are 200,001
+    /// reports, about 20 MB that wait for their line.
     fn status_of_all(
         &mut self,
         stamp: u64,
@@ -66,14 +66,14 @@ impl Venue {
         });
     }
 
-    /// Reports the fills of an order that stands like this once more.
+    /// Repeats the fill reports of an order, with `stands` as its status.
     fn retell(&mut self, stands: &ExecutionReport, reports: &mut Vec<ExecutionReport>) {
         let total = Quantity(stands.cumulative_quantity.0.saturating_add(stands.leaves_quantity.0));
         let fills = self.fills.of(stands.order_id);
         reports.extend(fills.map(|(exec_id, fill)| retold(stands, total, exec_id, &fill)));
     }
 
-    /// Cancels what rests of an account and is the sender's, the oldest order first.
+    /// Cancels the resting orders of an account that are the sender's, the oldest order first.
     pub(crate) fn cancel_all(
         &mut self,
         stamp: u64,
@@ -108,7 +108,7 @@ impl Venue {
         }
     }
 
-    /// A known order as it stands now, or ended.
+    /// Returns the report of a known order as it stands, or as it ended.
     pub(crate) fn stands(&self, stamp: u64, id: OrderId) -> Option<ExecutionReport> {
         Some(match self.known.get(id)? {
             Known::Rests(Place { symbol, slot }) => {
@@ -118,9 +118,9 @@ impl Venue {
         })
     }
 
-    /// What can be said of an order that the venue does not know, or not any more.
+    /// Returns the report of an order that the venue never had, or has forgotten.
     fn stranger(&self, stamp: u64, id: OrderId, asked: &StatusRequest) -> ExecutionReport {
-        // Of a forgotten order only this is known, that it was here: to call it rejected would be a guess.
+        // The outcome of a forgotten order is lost, so `Rejected` would be a guess.
         let (reject, status) = match self.used.contains(id) {
             true => (Reject::Forgotten, OrdStatus::Unknown),
             false => (Reject::UnknownOrder, OrdStatus::Rejected),
@@ -138,7 +138,7 @@ impl Venue {
     }
 }
 
-/// A fill as it was reported, of an order that stands like this.
+/// Returns a fill's report as it was first sent, for an order with the status `stands`.
 fn retold(stands: &ExecutionReport, total: Quantity, exec_id: ExecId, fill: &Fill) -> ExecutionReport {
     let leaves = Quantity((total.0 - fill.cumulative.0).max(0));
     let status = if leaves == Quantity::ZERO { OrdStatus::Filled } else { OrdStatus::PartiallyFilled };

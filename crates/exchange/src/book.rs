@@ -1,22 +1,23 @@
-//! The order book of one instrument: price-time priority, nothing else. It knows no ids, no reports and no rules of
-//! entry; [`Venue`](crate::Venue) does.
+//! The order book of one instrument: price-time priority and nothing else. Ids, reports and the rules of entry are in
+//! [`Venue`](crate::Venue).
 
 use tickpath_market::{Price, Quantity, Side};
 
 use crate::queue::{Queue, Slab};
 use crate::{Order, Slot};
 
-/// The resting orders of one instrument, the market maker's quotes among them.
+/// Resting orders of one instrument, the market maker's quotes included.
 #[derive(Debug)]
 pub struct Book {
-    /// The levels of either side, sorted by rank: the best is the last, where most inserts and removals happen.
+    /// Levels of each side, sorted by rank. The best level is the last one, because most inserts and removals happen
+    /// there.
     sides: [Vec<Level>; 2],
     orders: Slab,
-    /// Where the market maker's bid and offer rest.
+    /// Slots of the market maker's bid and offer.
     quotes: [Option<Slot>; 2],
 }
 
-/// One price. There are no empty levels.
+/// Orders at one price. A book has no empty levels.
 #[derive(Debug)]
 struct Level {
     rank: i64,
@@ -24,15 +25,15 @@ struct Level {
 }
 
 impl Book {
-    /// An empty book, with room for so many orders before it has to grow.
+    /// Creates an empty book with room for this number of orders.
     pub fn new(expected_orders: usize) -> Self {
         let levels = || Vec::with_capacity(expected_orders.min(LEVELS));
         Self { sides: [levels(), levels()], orders: Slab::with_capacity(expected_orders), quotes: [None; 2] }
     }
 
-    /// Fills an order against the other side, as far as its limit and quantity reach. `traded` gets the taker, the
-    /// resting order (both already counted up) and the quantity of each match; the price is the resting order's.
-    /// What is left of the taker is not put into the book.
+    /// Fills an order against the other side, as far as its limit and quantity reach, and leaves its rest out of the
+    /// book. `traded` gets the taker, the resting order (both with their new `filled`) and the quantity of each match,
+    /// at the resting order's price.
     pub fn take(&mut self, taker: &mut Order, mut traded: impl FnMut(&mut Order, &mut Order, Quantity)) {
         let other = index(taker.side.opposite());
         let levels = &mut self.sides[other];
@@ -59,7 +60,7 @@ impl Book {
         }
     }
 
-    /// Whether [`take`](Self::take) would fill all that is open of this order. O(levels in reach).
+    /// Returns whether [`take`](Self::take) would fill this order completely. O(levels in reach).
     pub fn can_fill(&self, taker: &Order) -> bool {
         let reach = reach(taker);
         let mut missing = i128::from(taker.open().0);
@@ -72,8 +73,8 @@ impl Book {
         false
     }
 
-    /// Puts an order with a limit and something open behind all others of its price. It must not cross the other side:
-    /// [`take`](Self::take) comes first.
+    /// Queues an order with a limit and an open quantity behind all others at its price. The order must not cross the
+    /// other side: [`take`](Self::take) comes first.
     pub fn rest(&mut self, order: Order) -> Slot {
         let rank = rank(order.side, order.price);
         let levels = &mut self.sides[index(order.side)];
@@ -88,8 +89,8 @@ impl Book {
         slot
     }
 
-    /// Takes an order out. O(log levels), however many orders share its price; and a move of the better levels if it
-    /// was the last of its own.
+    /// Removes an order in O(log levels), however many orders share its price. If it was the last at its price, the
+    /// better levels move as well.
     pub fn remove(&mut self, slot: Slot) -> Order {
         let resting = self.orders.get(slot);
         let (side, rank) = (resting.side, rank(resting.side, resting.price));
@@ -102,7 +103,7 @@ impl Book {
         order
     }
 
-    /// Lowers the total of a resting order, which keeps its place. The new total must be above what is filled.
+    /// Lowers the total of a resting order, which keeps its place. The new total must be above the filled quantity.
     pub fn shrink(&mut self, slot: Slot, quantity: Quantity) -> &mut Order {
         let order = self.orders.get_mut(slot);
         let levels = &mut self.sides[index(order.side)];
@@ -112,7 +113,7 @@ impl Book {
         order
     }
 
-    /// Takes the market maker's quotes out.
+    /// Removes the market maker's quotes.
     pub fn withdraw(&mut self) {
         for side in [Side::Buy, Side::Sell] {
             if let Some(slot) = self.quotes[index(side)].take() {
@@ -121,28 +122,30 @@ impl Book {
         }
     }
 
-    /// Whether the market maker quotes both sides.
+    /// Returns whether the market maker quotes both sides.
     pub fn is_quoted(&self) -> bool {
         self.quotes.iter().all(Option::is_some)
     }
 
-    /// A resting order.
+    /// Returns a resting order.
     pub fn order(&self, slot: Slot) -> &Order {
         self.orders.get(slot)
     }
 
-    /// A resting order, to count its events and what fills come to. Its side, price and open quantity are the book's.
+    /// Returns a resting order for changes of its events and filled quantity. The caller must leave its side, price and
+    /// open quantity unchanged, because the book's levels depend on them.
     pub(crate) fn order_mut(&mut self, slot: Slot) -> &mut Order {
         self.orders.get_mut(slot)
     }
 
-    /// All that rests, the quotes too: bids before offers, the best first, at one price the oldest first.
+    /// Returns all resting orders and quotes: bids before offers, the best first, at one price the oldest first.
     pub fn orders(&self) -> impl Iterator<Item = (Slot, &Order)> {
         let levels = self.sides.iter().flat_map(|levels| levels.iter().rev());
         levels.flat_map(|level| self.orders.iter(&level.queue))
     }
 
-    /// The open quantity at each price of a side, best first. A sum beyond 64 bits is given as the largest quantity.
+    /// Returns the open quantity at each price of a side, best first. A sum beyond 64 bits is capped at the largest
+    /// quantity.
     pub fn depth(&self, side: Side) -> impl Iterator<Item = (Price, Quantity)> {
         self.sides[index(side)].iter().rev().map(move |level| {
             let open = i64::try_from(level.queue.open).unwrap_or(i64::MAX);
@@ -151,7 +154,7 @@ impl Book {
     }
 }
 
-/// Levels a side that a new book has room for.
+/// Max number of levels a side that a new book has room for.
 const LEVELS: usize = 256;
 
 fn index(side: Side) -> usize {
@@ -161,12 +164,13 @@ fn index(side: Side) -> usize {
     }
 }
 
-/// The higher, the better for the other side: a bid's price, an offer's complement (a negation that cannot overflow).
+/// Returns the rank of a price, higher for a price that is better for the other side: a bid's price, an offer's
+/// complement (a negation that cannot overflow).
 fn rank(side: Side, price: Price) -> i64 {
     ranked(side, price.0)
 }
 
-/// From price to rank, and from rank to price.
+/// Converts a price to its rank, and a rank to its price.
 fn ranked(side: Side, number: i64) -> i64 {
     match side {
         Side::Buy => number,
@@ -174,7 +178,7 @@ fn ranked(side: Side, number: i64) -> i64 {
     }
 }
 
-/// The lowest rank of the other side that an order trades with.
+/// Returns the lowest rank of the other side that an order trades with.
 fn reach(taker: &Order) -> i64 {
     match taker.price {
         Price::ZERO => i64::MIN,
@@ -182,7 +186,7 @@ fn reach(taker: &Order) -> i64 {
     }
 }
 
-/// Where the level of this rank is, or belongs.
+/// Returns the index of the level of this rank, or the index where it belongs.
 fn position(levels: &[Level], rank: i64) -> usize {
     levels.partition_point(|level| level.rank < rank)
 }

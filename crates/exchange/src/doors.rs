@@ -1,5 +1,5 @@
-//! Where lines come in. A door that cannot take anybody is left alone for a while: the system calls it readable all the
-//! time, and a poll of it would return at once.
+//! Acceptors of socket lines. An acceptor that cannot accept is left out of polls for a while: the system reports it
+//! readable all the time, so that a poll would return at once.
 
 use std::io;
 use std::net::TcpListener;
@@ -13,22 +13,23 @@ use tickpath_venue_tcp::{Address, Socket};
 
 use crate::{Event, ServerError};
 
-/// Between two attempts to accept after one that failed: at first, and at most.
+/// First pause after a failed accept, in nanoseconds; each further failure doubles it.
 const FIRST_PAUSE_NS: u64 = 10_000_000;
+/// Max pause after a failed accept, in nanoseconds.
 const MOST_PAUSE_NS: u64 = 1_000_000_000;
 
-/// All places that lines come in by.
+/// All acceptors of a venue.
 pub(crate) struct Doors {
     clock: HostClock,
     list: Vec<Door>,
-    /// Connections at once.
+    /// Max connections at once.
     most: usize,
-    /// All of them are there.
+    /// Whether that number is reached.
     is_full: bool,
-    /// Nothing is accepted before this time, in ticks.
+    /// End of the pause after a failed accept, in ticks.
     until: Option<u64>,
     pause_ns: u64,
-    /// It was told that connections wait; once for as long as they do.
+    /// Whether waiting connections were reported; they are reported once for as long as any waits.
     is_told: bool,
 }
 
@@ -38,7 +39,7 @@ enum Door {
 }
 
 impl Doors {
-    /// Listens at all addresses; tells where, since the system may have chosen the port.
+    /// Listens at all addresses. Reports each address, since the system may have chosen the port.
     pub fn open(
         clock: HostClock,
         listen: &[Address],
@@ -55,7 +56,8 @@ impl Doors {
         Ok(Self { clock, list, most, is_full: false, until: None, pause_ns: FIRST_PAUSE_NS, is_told: false })
     }
 
-    /// Accepts connections, of which so many are `inside` already, until nobody waits or no more can be taken.
+    /// Accepts waiting connections until none waits or the limit is reached, with `inside` connections open before.
+    /// Returns the number accepted.
     pub fn accept(&mut self, inside: usize, tell: &mut dyn FnMut(Event), take: &mut dyn FnMut(Socket)) -> usize {
         if self.until.is_some_and(|until| self.clock.ns_between(self.clock.ticks(), until) > 0) {
             return 0;
@@ -74,7 +76,7 @@ impl Doors {
                         done += 1;
                     }
                     Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
-                    // It has gone again, or a signal came between.
+                    // The peer has closed it again, or a signal interrupted the call.
                     Err(e) if is_of_one(&e) => {}
                     Err(reason) => {
                         self.pause();
@@ -91,12 +93,13 @@ impl Doors {
         done
     }
 
-    /// A connection was closed: the next one may find room.
+    /// Ends the pause, because a closed connection may have made room.
     pub fn try_again(&mut self) {
         (self.until, self.is_full) = (None, false);
     }
 
-    /// What a sleeper waits on, and how long it may sleep, at most `timeout_ns`, before the next attempt.
+    /// Returns the sockets that a sleeper must poll, and its timeout: at most `timeout_ns`, and at most the rest of the
+    /// pause.
     pub fn looks(&self, timeout_ns: u64) -> (impl Iterator<Item = BorrowedFd<'_>>, u64) {
         let pause = self.until.map(|until| self.clock.ns_between(self.clock.ticks(), until).max(0) as u64);
         let is_open = pause.is_none() && !self.is_full;
@@ -160,13 +163,13 @@ impl AsFd for Door {
     }
 }
 
-/// Whether a failure is of the one connection that was accepted.
+/// Returns whether an error concerns the accepted connection alone, and not the acceptor.
 fn is_of_one(e: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
     matches!(e.kind(), ConnectionAborted | ConnectionReset | Interrupted)
 }
 
-/// The socket of a venue that was killed is in the way; one that somebody listens on is left alone.
+/// Removes the socket file of a killed venue, which would prevent a bind. A socket with a listener stays.
 fn remove_dead(path: &Path) -> io::Result<()> {
     let is_socket = std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
     let is_dead = is_socket

@@ -1,4 +1,4 @@
-//! The end of a running venue's day, asked for by another process.
+//! Ends the day of a running venue from another process.
 
 use rustix::process::{Pid, Signal, kill_process};
 use tickpath_clock::sleep_ns;
@@ -6,11 +6,12 @@ use tickpath_log::{Next, OpenError, Place, ReadError, Reader, Registration, Star
 
 use crate::journal::END_OF_DAY;
 
-/// Between two looks at the venue's journal, and how many of them.
+/// Interval between two checks of the venue's journal, in nanoseconds.
 const LOOK_NS: u64 = 10_000_000;
+/// Max number of checks.
 const LOOKS: u32 = 1_000;
 
-/// Why a venue's day has not ended.
+/// Error of [`end_day`]: the end of the venue's day is not confirmed.
 #[derive(Debug, thiserror::Error)]
 pub enum EndDayError {
     /// The journal cannot be opened.
@@ -19,29 +20,29 @@ pub enum EndDayError {
     /// The journal cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// No venue runs.
+    /// No running venue writes this journal.
     #[error("no exchange writes {0}; start it with `tickpath exchange`")]
     NotRunning(Place),
     /// The process belongs to another user.
     #[error("process {pid}, which writes {journal}, cannot be asked ({reason}); ask as its user")]
     NotOurs {
-        /// The process.
+        /// Process id of the venue.
         pid: u32,
-        /// The venue's journal.
+        /// Journal of the venue.
         journal: Place,
-        /// What the system said.
+        /// Error of the operating system.
         reason: std::io::Error,
     },
-    /// It runs where no signal of ours reaches it.
+    /// The venue runs in another container, which this process cannot signal.
     #[error("the exchange that writes {0} is a process in another container; end its day in that one")]
     Elsewhere(Place),
-    /// The venue has not done so in time.
+    /// The venue has not ended its day in time.
     #[error("the exchange has not ended its day yet; it does so once it serves an OMS")]
     Unanswered,
 }
 
-/// Asks the venue that writes this journal to end its day, and waits up to ten seconds until its journal says so. `signal`
-/// is the one by which [`Orders::end_day`](crate::Orders::end_day) is set.
+/// Asks the venue that writes this journal to end its day, and waits up to ten seconds for the record of it. `signal`
+/// must be the signal that sets [`Orders::end_day`](crate::Orders::end_day).
 pub fn end_day(journal: &Place, signal: Signal) -> Result<(), EndDayError> {
     let mut log = Reader::open(journal, Start::Now, Registration::Unregistered)?;
     let pid = log.writer().ok_or_else(|| EndDayError::NotRunning(journal.clone()))?;

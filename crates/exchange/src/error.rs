@@ -1,4 +1,4 @@
-//! Why a venue ends, or does not start.
+//! Errors that end a venue, or keep it from starting.
 
 use std::path::PathBuf;
 
@@ -8,54 +8,54 @@ use tickpath_venue_tcp::Address;
 
 use crate::FillError;
 
-/// Why a venue ended, or did not start.
+/// Error that ended a venue, or kept it from starting.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
-    /// The same venue runs already.
+    /// Another process runs the same venue.
     #[error(
         "the journal {journal} is written by process {pid}: this exchange runs already. Stop that one, or give this \
          one a journal of its own", journal = journal.display()
     )]
     Runs {
-        /// The journal that both would write.
+        /// Journal that both would write.
         journal: PathBuf,
-        /// Who writes it.
+        /// Process id of its writer.
         pid: u32,
     },
     /// A lane, the journal or the ticks cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The venue does not come back from its journal.
+    /// The venue cannot be recovered from its journal.
     #[error(transparent)]
     Recover(#[from] RecoverError),
-    /// The line ended.
+    /// The line failed.
     #[error(transparent)]
     Line(#[from] LineError),
-    /// The quotes cannot be told.
+    /// The quotes cannot be published.
     #[error("{topic}: the quotes cannot be published ({reason})")]
     Publish {
-        /// Where.
+        /// Topic of the quotes.
         topic: Place,
-        /// Why.
+        /// Error of the log.
         reason: PublishError,
     },
-    /// Nobody can come in there.
+    /// The venue cannot listen at an address.
     #[error("cannot listen on {address}: {reason}; name another place, or end who listens there")]
     Listen {
-        /// Where.
+        /// Configured address.
         address: Address,
-        /// What the system said.
+        /// Error of the operating system.
         reason: std::io::Error,
     },
-    /// There is no time.
+    /// The clock cannot be calibrated.
     #[error(transparent)]
     Clock(#[from] CalibrationError),
-    /// The host's scheduler refused.
+    /// The scheduler refused the thread's CPU or priority.
     #[error(transparent)]
     Schedule(#[from] ScheduleError),
 }
 
-/// Why a venue does not come back from its journal.
+/// Error of a venue's recovery from its journal.
 #[derive(Debug, thiserror::Error)]
 pub enum RecoverError {
     /// The journal or a lane does not open.
@@ -67,35 +67,35 @@ pub enum RecoverError {
     /// The journal cannot be written.
     #[error("the venue's journal takes no more: {0}")]
     Journal(#[source] PublishError),
-    /// It is the journal of another venue.
+    /// The journal belongs to another venue, or to other rules.
     #[error(
         "the journal is of venue {venue} under version {rules} of its rules; open it as that, or begin another journal"
     )]
     Differs {
-        /// The venue's number.
+        /// Venue number in the journal.
         venue: u32,
-        /// Its version of the rules.
+        /// Version of the rules in the journal.
         rules: u32,
     },
-    /// The market maker's quotes cannot be written down or sent.
+    /// The market maker's quotes cannot be journaled or sent.
     #[error(transparent)]
     Quote(#[from] LineError),
-    /// A record is none.
+    /// A record has no known form.
     #[error("record {0} of the journal is none that this program writes; open it with the program that wrote it")]
     Record(u64),
-    /// The lane knows more than the journal.
+    /// The report lane holds more reports than the journal leads to.
     #[error(
         "the report lane holds {held} reports of a venue that has said only {said}; restore the end of its journal, or make the lane anew"
     )]
     Ahead {
-        /// Reports in the lane since this venue met it.
+        /// Number of reports in the lane since this venue joined it.
         held: u64,
-        /// Reports that the journal leads to.
+        /// Number of reports that a replay of the journal produces.
         said: u64,
     },
 }
 
-/// Why the venue's line ended.
+/// Error that ended the venue's line.
 #[derive(Debug, thiserror::Error)]
 pub enum LineError {
     /// A lane is damaged.
@@ -104,15 +104,15 @@ pub enum LineError {
     /// A report cannot be sent.
     #[error("the report lane takes no more: {0}")]
     Publish(#[source] PublishError),
-    /// An input cannot be written down, and was not applied.
+    /// An input cannot be journaled, and was not applied.
     #[error("the venue's journal takes no more: {0}; then open the line again")]
     Journal(#[source] PublishError),
 }
 
-/// Why the operator's wish was not done.
+/// Error of an operator action.
 #[derive(Debug, thiserror::Error)]
 pub enum OperatorError {
-    /// The fill cannot be changed; the line goes on.
+    /// The fill cannot be changed; the line stays usable.
     #[error(transparent)]
     Fill(#[from] FillError),
     /// The line has ended.

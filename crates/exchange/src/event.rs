@@ -1,4 +1,4 @@
-//! What happens to a venue that runs, as a sentence each.
+//! Events of a running venue, one sentence each.
 
 use std::fmt;
 use std::io;
@@ -8,98 +8,98 @@ use tickpath_venue_tcp::{Address, Printable};
 
 use crate::Faults;
 
-/// Something that whoever runs the venue should know.
+/// Event for the person who runs the venue.
 #[derive(Debug)]
 pub enum Event {
     /// No OMS has made the venue's lanes.
     NoLanes {
-        /// The OMS.
+        /// Name of the awaited OMS.
         oms: String,
-        /// The first of them.
+        /// Place of the request lane.
         lane: Place,
     },
-    /// The lanes are there, and the OMS is not.
+    /// The lanes exist, and the OMS is not running.
     NoOms {
-        /// The OMS.
+        /// Name of the awaited OMS.
         oms: String,
     },
-    /// Lines come in here.
+    /// The venue listens for socket lines at this address.
     Listens(Address),
-    /// A line has come by a socket, and its requests are taken.
+    /// A socket line has logged on, and its requests are taken.
     LineCame {
-        /// What it calls itself.
+        /// Name in the line's logon.
         line: String,
     },
-    /// It is gone; its reports wait for it.
+    /// A socket line has disconnected; its reports wait for it.
     LineGone {
-        /// What it calls itself.
+        /// Name in the line's logon.
         line: String,
-        /// Why.
+        /// Reason.
         why: String,
     },
-    /// A connection was refused: its password or its logon.
+    /// A connection was refused for its password or its logon.
     LineRefused {
-        /// What it calls itself; empty if it has not said.
+        /// Name in the logon; empty before a logon.
         line: String,
-        /// Why.
+        /// Reason.
         why: String,
-        /// So many others were refused since the last such event.
+        /// Number of other connections refused since the last such event.
         others: u64,
     },
-    /// A connection waits, and cannot be taken; told once for as long as any waits.
+    /// A connection waits and cannot be accepted; reported once for as long as any waits.
     NoRoom {
-        /// What the system said.
+        /// Error of the operating system.
         reason: io::Error,
     },
-    /// As many connections are there as may be; told once for as long as that is so.
+    /// The max number of connections is reached; reported once for as long as it is.
     Full {
-        /// How many.
+        /// Max number of connections.
         most: usize,
     },
-    /// Connections are taken again.
+    /// Connections are accepted again.
     HasRoom,
-    /// Requests are taken.
+    /// The venue has joined the lanes of an OMS and takes its requests.
     Serves {
-        /// Whose.
+        /// Name of the OMS.
         oms: String,
-        /// How many orders rest in the books.
+        /// Number of orders that rest in the books.
         rest: usize,
     },
-    /// The OMS has gone; the venue waits for it.
+    /// The OMS has exited; the venue waits for it.
     OmsGone {
-        /// Who.
+        /// Name of the OMS.
         oms: String,
-        /// How many orders rest in the books.
+        /// Number of orders that rest in the books.
         rest: usize,
     },
-    /// The OMS has other lanes, or none: they are joined when they are there.
+    /// The lanes of the OMS were replaced or removed: the venue joins the new ones as soon as they exist.
     OtherLanes {
-        /// Whose.
+        /// Name of the OMS.
         oms: String,
     },
-    /// Somebody has made the tick topic anew.
+    /// The tick topic was created anew by its feed.
     OtherTicks(Place),
-    /// Messages on the lane were no requests, or were gone before they were read.
+    /// Messages were no valid requests, or were overwritten before they were read.
     Lost {
-        /// So many were no requests.
+        /// Number of messages that were no valid requests.
         refused: u64,
-        /// So many were gone.
+        /// Number of overwritten messages.
         missed: u64,
     },
-    /// From here on these things go wrong on purpose.
+    /// The injected faults have changed to these.
     Faults(Faults),
-    /// The day has ended here.
+    /// The venue has ended its day.
     DayEnded {
-        /// Day orders that expired.
+        /// Number of day orders that expired.
         expired: usize,
-        /// Orders that rest in the books.
+        /// Number of orders that rest in the books.
         rest: usize,
     },
-    /// The file was read again, and has mistakes.
+    /// A reload of the file failed, with these mistakes.
     NotTaken(String),
     /// The venue has stopped.
     Stopped {
-        /// How many orders rest in the books; none if it never had lanes.
+        /// Number of orders that rest in the books; none if the venue never had a line.
         rest: Option<usize>,
     },
 }
@@ -112,7 +112,7 @@ impl fmt::Display for Event {
             }
             Self::NoOms { oms } => write!(f, "the lanes of the OMS '{oms}' are there; waiting for it"),
             Self::Listens(address) => write!(f, "listening on {address}"),
-            // A line's name is the peer's text, and so may be a part of why it is gone.
+            // The name is the peer's text, and the reason may hold more of it: both are made printable.
             Self::LineCame { line } => write!(f, "line '{}' has come", Printable(line)),
             Self::LineGone { line, why } => {
                 write!(f, "line '{}' is gone ({}); its reports wait for it", Printable(line), Printable(why))

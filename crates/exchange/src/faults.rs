@@ -1,13 +1,13 @@
-//! What goes wrong on purpose: a venue that drops, doubles, swaps, refuses, delays or halts when it is told to.
+//! Fault injection: a venue that drops, doubles, swaps, rejects, delays or halts as configured.
 //!
 //! ```text
 //!   requests ──(halt)──(drop)──> venue, which may reject ──> reports ──(drop)──(double)──(swap)──(delay)──> lane
 //! ```
 //!
-//! A report's identity is its place in its lane, so that what the lane holds must be what a replay comes to. The dice are
-//! therefore a part of the venue's state: their seed and the chances stand in the journal, they are thrown for each input
-//! in its turn, and a replay throws the same. What was dropped was never sent, to a replay as to the lane. A delay and a
-//! halt change only when something happens, and are not written down.
+//! A report's identity is its place in its lane, so a replay must produce exactly the reports that the lane holds. The
+//! dice are therefore a part of the venue's state: the journal has their seed and the chances, each input throws them
+//! in its turn, and a replay throws the same. A dropped report has no place in the lane, and a replay drops it as well.
+//! A delay and a halt change only the time of events, and are not journaled.
 
 use std::fmt;
 use std::str::FromStr;
@@ -19,39 +19,39 @@ use crate::input::Input;
 use crate::owners::{Told, View};
 use crate::{FillError, Venue};
 
-/// What goes wrong on purpose. Nothing, by default.
+/// Faults that are injected on purpose; none by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Faults {
-    /// What the dice begin with.
+    /// Seed of the dice.
     pub seed: u64,
-    /// Requests that never reach the venue.
+    /// Chance that a request never reaches the venue.
     pub drop_requests: Chance,
-    /// Reports that never arrive.
+    /// Chance that a report never arrives.
     pub drop: Chance,
-    /// Reports that arrive twice.
+    /// Chance that a report arrives twice.
     pub double: Chance,
-    /// Reports that arrive behind the next one.
+    /// Chance that a report arrives behind the next report.
     pub swap: Chance,
-    /// New orders that are refused.
+    /// Chance that a new order is rejected.
     pub reject: Chance,
-    /// How long each report is held back, in nanoseconds.
+    /// Delay of each report, in nanoseconds.
     pub delay_ns: u64,
-    /// No request is taken: they stay in their lane, or in their socket.
+    /// Keeps requests from being taken: they stay in their lane, or in their socket.
     pub halt: bool,
-    /// Requests that end their connection, half of them before they are taken; of lines by sockets.
+    /// Chance that a request on a socket cuts its connection, half the time before the request is taken.
     pub cut: Chance,
 }
 
-/// How often something happens, in millionths: from 0, never, to 1,000,000, always.
+/// Probability of a fault in millionths, from 0 (never) to 1,000,000 (always).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Chance(pub u32);
 
 impl Chance {
-    /// As often as not.
+    /// Chance of one half.
     pub(crate) const HALF: Self = Self(ALWAYS / 2);
 }
 
-/// Dice for what the venue's state does not depend on.
+/// Dice for faults that the venue's state does not depend on.
 #[derive(Debug)]
 pub(crate) struct Dice {
     seed: u64,
@@ -63,7 +63,7 @@ impl Dice {
         Self { seed, thrown: 0 }
     }
 
-    /// Throws them.
+    /// Throws the dice, and returns whether the fault happens.
     #[inline]
     pub fn happens(&mut self, Chance(chance): Chance) -> bool {
         chance > 0 && {
@@ -73,12 +73,12 @@ impl Dice {
     }
 }
 
-/// A text that is no chance.
+/// Error for a text that is not a chance.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is no chance; use 0, which is never, to 1, which is always, with up to six decimals")]
 pub struct ParseChanceError(String);
 
-/// The part of the faults that decides what is said, as the journal has it.
+/// Journaled part of the faults, which decides which reports are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub(crate) struct Chances {
@@ -107,13 +107,13 @@ impl Chances {
     }
 }
 
-/// Faults at work.
+/// Fault injector with its state.
 #[derive(Debug, Default)]
 pub(crate) struct Faulty {
     chances: Chances,
-    /// How often the dice were thrown since the chances are these.
+    /// Number of throws since the chances were set.
     thrown: u64,
-    /// A report that is to come behind the next one.
+    /// Report that is to follow the next report.
     held: Option<Told>,
     delay_ns: u64,
     halt: bool,
@@ -123,14 +123,14 @@ pub(crate) struct Faulty {
 const ALWAYS: u32 = 1_000_000;
 
 impl Faults {
-    /// Whether anything goes wrong at all.
+    /// Returns whether any fault is configured.
     pub fn is_any(&self) -> bool {
         *self != Self { seed: self.seed, ..Self::default() }
     }
 }
 
 impl Faulty {
-    /// Other faults from here on. If the chances change, gives what the journal must say before the next input.
+    /// Replaces the faults. Returns the chances if they changed: the journal must have them before the next input.
     pub fn change(&mut self, faults: Faults) -> Option<Chances> {
         (self.delay_ns, self.halt) = (faults.delay_ns, faults.halt);
         let chances = Chances::of(&faults);
@@ -140,27 +140,28 @@ impl Faulty {
         })
     }
 
-    /// Other chances from here on, as the journal says.
+    /// Sets the chances, as a journal record does, and restarts the dice.
     pub fn take_up(&mut self, chances: Chances) {
         (self.chances, self.thrown) = (chances, 0);
     }
 
-    /// Forgets what was held back: its lane is lost.
+    /// Drops the held report, because its lane is lost.
     pub fn let_go(&mut self) {
         self.held = None;
     }
 
-    /// How long a report is held back.
+    /// Returns the delay of each report, in nanoseconds.
     pub fn delay_ns(&self) -> u64 {
         self.delay_ns
     }
 
-    /// Whether no request is taken now.
+    /// Returns whether requests are halted.
     pub fn halts(&self) -> bool {
         self.halt
     }
 
-    /// Applies an input, and leaves in `told`, which is empty, what is to be sent. The `view` is that of the input's owner.
+    /// Applies an input, and fills the empty output list with the reports to send. The `view` is that of the input's
+    /// owner.
     pub fn apply(
         &mut self,
         input: &Input,
@@ -182,7 +183,7 @@ impl Faulty {
         applied
     }
 
-    /// Has the venue take an input, drop it, or refuse it.
+    /// Applies an input to the venue, unless the dice drop or reject it.
     fn have(
         &mut self,
         input: &Input,
@@ -215,7 +216,7 @@ impl Faulty {
         told.extend(self.held.take());
     }
 
-    /// Throws the dice.
+    /// Throws the dice, and returns whether a fault with this chance happens.
     fn happens(&mut self, chance: u32) -> bool {
         if chance == 0 {
             return false;
@@ -230,7 +231,7 @@ impl Chances {
         let Faults { seed, drop_requests, drop, double, swap, reject, .. } = *faults;
         let chances = [drop_requests, drop, double, swap, reject].map(|Chance(millionths)| millionths.min(ALWAYS));
         if chances == [0; 5] {
-            // Dice that are never thrown have no seed.
+            // Without chances the seed means nothing, so a changed seed alone is no change of the chances.
             return Self::default();
         }
         let [drop_requests, drop, double, swap, reject] = chances;
@@ -289,12 +290,12 @@ impl fmt::Display for Chance {
     }
 }
 
-/// Whether a throw of the dice with this seed falls so.
+/// Returns whether the throw with this number, of dice with this seed, makes a fault with this chance happen.
 fn falls(seed: u64, thrown: u64, chance: u32) -> bool {
     mix(seed.wrapping_add(thrown.wrapping_mul(0x9e37_79b9_7f4a_7c15))) % u64::from(ALWAYS) < u64::from(chance)
 }
 
-/// Numbers that count up become numbers without a pattern (the finaliser of SplitMix64).
+/// Turns numbers that count up into numbers without a pattern (the finaliser of SplitMix64).
 fn mix(mut bits: u64) -> u64 {
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

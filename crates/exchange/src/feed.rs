@@ -1,37 +1,38 @@
-//! What a venue that has quotes tells the market: its OMS holds orders against these prices.
+//! Publishes the quotes of a venue without ticks: its OMS checks orders against these prices.
 
 use tickpath_clock::Clock;
 use tickpath_log::{Config as LogConfig, OpenError, Place, Policy, PublishError, Writer};
 use tickpath_market::{Kind, TopOfBook};
 use zerocopy::IntoBytes;
 
-/// Between two times that each quote is told: a price that nobody repeats is stale.
+/// Publishing interval of each quote, in nanoseconds: a price without repetition becomes stale.
 const AGAIN_NS: u64 = 1_000_000_000;
 
-/// Tells quotes on a tick topic.
+/// Publisher of the quotes on a tick topic.
 pub(crate) struct Feed<C> {
     clock: C,
     log: Writer,
     quotes: Vec<TopOfBook>,
-    /// When they were told last, in ticks.
+    /// Time of the last publication, in ticks.
     told: Option<u64>,
 }
 
 impl<C: Clock> Feed<C> {
-    /// Makes the topic, or takes it up.
+    /// Creates the topic, or opens an existing one.
     pub fn open(clock: C, topic: &Place, quotes: &[TopOfBook]) -> Result<Self, OpenError> {
         let log = Writer::open(&config(topic), clock.calibration())?;
         Ok(Self { clock, log, quotes: quotes.to_vec(), told: None })
     }
 
-    /// Tells the quotes, if it is time.
+    /// Publishes the quotes, if they are due.
     pub fn turn(&mut self) -> Result<(), PublishError> {
         let (now, calibration) = (self.clock.ticks(), self.clock.calibration());
         if self.told.is_some_and(|told| now.wrapping_sub(told) < calibration.ticks_of_ns(AGAIN_NS)) {
             return Ok(());
         }
         self.told = Some(now);
-        // Its files may be removed under it; whoever has made it anew meanwhile publishes there.
+        // Another process may have removed the files. If it has also created the topic anew, it publishes there, and
+        // this renewal fails.
         if self.log.is_removed() {
             let config = config(self.log.place());
             let _ = self.log.renew(&config, calibration);

@@ -1,64 +1,65 @@
-//! The fills of the day, by execution id: what the operator takes back or corrects.
+//! The fills of the day by execution id, for busts and corrections by the operator.
 
 use tickpath_market::{ExecId, OrderId, Price, Quantity};
 
 use crate::used::IdMap;
 
-/// Why a fill is not taken back or corrected. Nothing has changed, and nobody was told.
+/// Error of a bust or correction. No state has changed, and no report was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum FillError {
     /// No fill of this day has the id.
     #[error("no fill of this day has the execution id {0}; take the id from the fill's report, before the day ends")]
     Unknown(ExecId),
-    /// It was taken back before.
+    /// The fill was busted before.
     #[error("the fill {0} was taken back already; there is nothing left of it to change")]
     Busted(ExecId),
     /// The corrected price is not above zero.
     #[error("the corrected price is not above zero; give the price that holds")]
     Price,
-    /// The corrected quantity is not above zero, or the order's quantities have no sum.
+    /// The corrected quantity is not above zero, or makes the order's total overflow.
     #[error("the corrected quantity is not above zero, or too large to be counted; to take the fill back, bust it")]
     Quantity,
 }
 
-/// One fill of one order, as it holds now.
+/// One fill of one order, with its present price and quantity.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fill {
     pub order: OrderId,
     pub price: Price,
-    /// Zero once the fill is taken back.
+    /// Filled quantity; zero once the fill is busted.
     pub quantity: Quantity,
-    /// The order's event that the fill was; zero once it was taken back or corrected.
+    /// Sequence number of the fill among the order's events; zero once the fill is busted or corrected.
     pub sequence: u64,
-    /// Filled of the order behind this fill.
+    /// Order's filled quantity after this fill.
     pub cumulative: Quantity,
 }
 
-/// The fills of the day. Execution ids are a count, so a fill's place follows from its id.
+/// Fills of the day. Execution ids are a count, so a fill's index follows from its id.
 #[derive(Debug)]
 pub(crate) struct Fills {
-    /// Fills of earlier days: the last execution id before today.
+    /// Number of fills on earlier days, which is the last execution id before today.
     before: u64,
     today: Vec<Fill>,
-    /// Places of the fills of each order, as far as they are indexed: a status request indexes the rest.
+    /// Indices of each order's fills, up to `indexed`.
     by_order: IdMap<u64, Vec<u32>>,
+    /// Number of fills in `by_order`: a status request indexes the rest.
     indexed: usize,
     expected: usize,
 }
 
 impl Fills {
-    /// None yet, with room for so many a day before memory is allocated on the way.
+    /// Creates an empty list with room for this number of fills a day; more fills allocate as they come.
     pub fn with_capacity(expected: usize) -> Self {
         Self { before: 0, today: Vec::with_capacity(expected), by_order: IdMap::default(), indexed: 0, expected }
     }
 
-    /// Adds a fill; gives its id.
+    /// Adds a fill. Returns its execution id.
     pub fn push(&mut self, fill: Fill) -> ExecId {
         self.today.push(fill);
         ExecId(self.before + self.today.len() as u64)
     }
 
-    /// The fills of an order that hold as they were reported, oldest first.
+    /// Returns the fills of an order that were neither busted nor corrected, oldest first.
     pub fn of(&mut self, order: OrderId) -> impl Iterator<Item = (ExecId, Fill)> + '_ {
         for (place, fill) in (0..).zip(&self.today).skip(self.indexed) {
             self.by_order.entry(fill.order.0).or_default().push(place);
@@ -69,7 +70,7 @@ impl Fills {
         fills.filter(|(_, fill)| fill.sequence > 0)
     }
 
-    /// A fill that can be changed.
+    /// Returns a fill for a change, unless it is unknown or busted.
     pub fn get(&mut self, id: ExecId) -> Result<&mut Fill, FillError> {
         let at = id.0.checked_sub(self.before + 1).and_then(|at| usize::try_from(at).ok());
         match at.and_then(|at| self.today.get_mut(at)) {
@@ -79,7 +80,7 @@ impl Fills {
         }
     }
 
-    /// Forgets the day's fills and gives their memory back. The count goes on.
+    /// Removes the day's fills and frees their memory. Execution ids continue.
     pub fn end_day(&mut self) {
         self.before += self.today.len() as u64;
         self.today = Vec::with_capacity(self.expected);

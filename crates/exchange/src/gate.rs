@@ -1,4 +1,4 @@
-//! The connections of a venue: the password, the logon, the requests, the reports. What must outlive them is the line's.
+//! A venue's socket connections: password, logon, requests, reports. State that outlives them is in [`Line`].
 
 use std::os::fd::AsFd;
 
@@ -17,14 +17,14 @@ use crate::input::LANES;
 use crate::settings::CONNECTIONS;
 use crate::{Chance, Event, Line, LineError, ServerError};
 
-/// Bytes of a line's name that are kept.
+/// Max length of a line's name, in bytes: longer names are cut.
 const MOST_NAME: usize = 64;
-/// A connection logs on within this time, whatever it sends.
+/// Logon timeout of a connection, in nanoseconds, counted from its acceptance whatever it sends.
 const LOGON_NS: i64 = SILENCE_MS as i64 * 1_000_000;
-/// Between two words about connections that were refused: anybody can make them come.
+/// Min interval between two reports of refused connections, in nanoseconds, because any peer can cause them.
 const REFUSALS_NS: i64 = 10_000_000_000;
 
-/// Listens, and serves connections.
+/// Socket front end of a venue: accepts and serves connections.
 pub(crate) struct Gate {
     clock: HostClock,
     doors: Doors,
@@ -32,12 +32,13 @@ pub(crate) struct Gate {
     dice: Dice,
     cut: Chance,
     rules: Rules,
-    /// Connections that were refused and not told of, and when the last was told, in ticks.
+    /// Refused connections that were not reported yet.
     refused: u64,
+    /// Time of the last report of a refused connection, in ticks.
     refused_at: Option<u64>,
 }
 
-/// What a logon is held against.
+/// Conditions that a logon must meet.
 struct Rules {
     password: Option<PasswordCheck>,
     most_lines: usize,
@@ -45,21 +46,21 @@ struct Rules {
 
 struct Connection {
     channel: Channel,
-    /// When it was accepted, in ticks.
+    /// Time of acceptance, in ticks.
     since: u64,
-    /// The name in its logon, as it came.
+    /// Name in its logon, as received.
     name: String,
     stage: Stage,
     /// None before its logon.
     way: Option<usize>,
-    /// The next report that it is told.
+    /// Number of the next report to send.
     next: u64,
-    /// Why it is over.
+    /// Reason for its end; present once the connection must be closed.
     over: Option<String>,
     is_refused: bool,
 }
 
-/// How far the proof of the password is.
+/// Progress of the password proof.
 enum Stage {
     Nothing,
     Challenged(Box<ServerLogon>),
@@ -67,7 +68,7 @@ enum Stage {
 }
 
 impl Gate {
-    /// Listens at all addresses, for lines with this password and as many as may be known.
+    /// Listens at all addresses for lines that prove `password`, of which at most `most_lines` are known at once.
     pub fn open(
         clock: HostClock,
         listen: &[Address],
@@ -81,12 +82,12 @@ impl Gate {
         Ok(Self { clock, doors, connections, dice, cut, rules, refused: 0, refused_at: None })
     }
 
-    /// How often a request ends its connection, from here on.
+    /// Sets the chance that a request cuts its connection.
     pub fn set_cut(&mut self, cut: Chance) {
         self.cut = cut;
     }
 
-    /// One turn: lets in, takes requests, says reports. Says how much there was to do.
+    /// Runs one turn: accepts connections, takes requests, sends reports. Returns the number of events handled.
     pub fn turn<C: Clock>(&mut self, line: &mut Line<C>, tell: &mut dyn FnMut(Event)) -> Result<usize, LineError> {
         let Self { clock, doors, connections, .. } = self;
         let inside = connections.len();
@@ -100,8 +101,8 @@ impl Gate {
         Ok(done)
     }
 
-    /// Sleeps until there is something to read, or `timeout_ns` is over. What is said later for another reason waits as
-    /// long. While `halts`, lines that are logged on are not read.
+    /// Sleeps until a socket is readable or `timeout_ns` has passed; reports with another cause wait for the timeout.
+    /// While `halts`, connections that are logged on do not wake it.
     pub fn sleep(&self, timeout_ns: u64, halts: bool) {
         let is_read = |connection: &&Connection| !halts || connection.way.is_none();
         let sockets = self.connections.iter().filter(is_read).map(|connection| connection.channel.as_fd());
@@ -109,16 +110,16 @@ impl Gate {
         let mut looks: Vec<PollFd<'_>> =
             sockets.chain(doors).map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
         let timeout = Timespec { tv_sec: 0, tv_nsec: timeout_ns.min(999_999_999) as i64 };
-        // An interrupted sleep is over like any other.
+        // An interrupt may end the sleep early: the next turn finds no work.
         let _ = poll(&mut looks, Some(&timeout));
     }
 
-    /// The journal learns what the lines that are here have confirmed.
+    /// Journals the confirmed reports of all connected lines.
     pub fn close<C: Clock>(&self, line: &mut Line<C>) -> Result<(), LineError> {
         self.connections.iter().filter_map(|connection| connection.way).try_for_each(|way| line.left_by(way))
     }
 
-    /// Closes the connections that are over.
+    /// Closes and reports the connections that have ended.
     fn end<C: Clock>(&mut self, line: &mut Line<C>, tell: &mut dyn FnMut(Event)) -> Result<(), LineError> {
         let all = std::mem::take(&mut self.connections).into_iter();
         let (over, stay): (Vec<Connection>, Vec<Connection>) = all.partition(|connection| connection.over.is_some());
@@ -136,7 +137,7 @@ impl Gate {
         Ok(())
     }
 
-    /// Tells of a connection that was refused, unless that was told of another one just now.
+    /// Reports a refused connection, or counts it if another one was reported within [`REFUSALS_NS`].
     fn tell_refused(&mut self, line: String, why: String, tell: &mut dyn FnMut(Event)) {
         let now = self.clock.ticks();
         match self.refused_at {
@@ -171,7 +172,6 @@ impl Gate {
         }
         let heard = match connection.channel.read() {
             Ok(false) => 0,
-            // What cannot be sent is not worth taking: it is asked for again.
             Ok(true) => match connection.hear(line, &mut self.dice, self.cut, (&self.rules, here.as_slice()))? {
                 Heard::Frames(frames) => frames,
                 Heard::Logon => {
@@ -179,6 +179,7 @@ impl Gate {
                     1
                 }
             },
+            // A failed read or write ends the connection; the client resends requests without a confirmation.
             Err(why) => {
                 connection.over = Some(why);
                 0
@@ -187,7 +188,7 @@ impl Gate {
         Ok(flushed + heard + self.connections[place].say(line))
     }
 
-    /// A line that comes back takes the place of its last connection.
+    /// Reports the logon of a connection, and ends an older connection of the same line.
     fn welcome(&mut self, place: usize, tell: &mut dyn FnMut(Event)) {
         let way = self.connections[place].way;
         tell(Event::LineCame { line: self.connections[place].name.clone() });
@@ -199,7 +200,7 @@ impl Gate {
     }
 }
 
-/// What was heard of a connection.
+/// Result of one read: the number of request frames, or a logon.
 enum Heard {
     Frames(usize),
     Logon,
@@ -234,7 +235,7 @@ impl Connection {
                 }
             };
             match (frame.kind, self.way) {
-                // It lives, and has not logged on.
+                // Keeps the connection alive; the logon timeout still applies.
                 (HEARTBEAT, None) => {}
                 (kind, None) => {
                     let (logon, text) = (frame.message::<Logon>(), frame.text.to_vec());
@@ -251,7 +252,7 @@ impl Connection {
                     Ok(request) => {
                         let number = frame.sequence;
                         let is_cut = dice.happens(cut);
-                        // Half of them before it is taken.
+                        // Half of the cuts come before the request is taken.
                         if !is_cut || dice.happens(Chance::HALF) {
                             line.request_by(way, number, request)?;
                         }
@@ -277,7 +278,8 @@ impl Connection {
         Ok(if came { Heard::Logon } else { Heard::Frames(frames) })
     }
 
-    /// Takes a frame of a connection that is not logged on: true if it is now, or why it is refused.
+    /// Handles a frame of a connection before its logon. Returns whether it is logged on now, or the reason of a
+    /// refusal.
     fn greet<C: Clock>(
         &mut self,
         kind: u8,
@@ -335,7 +337,7 @@ impl Connection {
         Ok(Ok(false))
     }
 
-    /// Says what there is to say by now.
+    /// Sends the reports that are due, or a heartbeat if one is. Returns the number of reports sent.
     fn say<C: Clock>(&mut self, line: &Line<C>) -> usize {
         let Some(session) = self.way.and_then(|way| line.sessions.get(way)) else {
             if let Err(why) = self.channel.rest(0) {

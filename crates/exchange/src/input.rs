@@ -1,18 +1,18 @@
-//! What changes a venue, and the way that it came by.
+//! Inputs of a venue, and the ways that carry them.
 
 use tickpath_market::{ExecId, ExecutionReport, OrderId, Price, Quantity, Request, TopOfBook};
 
 use crate::{FillError, Venue};
 
-/// The way of the lanes.
+/// Way of the lanes.
 pub(crate) const LANES: usize = 0;
 
-/// What changes a venue.
+/// Input that changes a venue.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Input {
-    /// With its sequence number in its lane.
+    /// Request with its sequence number in its lane.
     Request(u64, Request),
-    /// Of a symbol that exists, with its sequence number in its topic.
+    /// Tick of a listed symbol, with its sequence number in its topic.
     Tick(u64, TopOfBook),
     Bust(ExecId),
     Correct(ExecId, Price, Quantity),
@@ -20,7 +20,7 @@ pub(crate) enum Input {
 }
 
 impl Input {
-    /// Applies the input, of the owner whose orders these are; its reports are appended.
+    /// Applies the input and appends its reports. `is_mine` selects the orders of the input's owner.
     pub fn apply(
         &self,
         venue: &mut Venue,
@@ -38,7 +38,7 @@ impl Input {
         Ok(())
     }
 
-    /// The way that an input came by, behind a record of this one.
+    /// Returns the way of a replayed input, behind a record of `way`: only requests have a way other than the lanes.
     pub fn way(&self, way: usize) -> usize {
         if matches!(self, Self::Request(..)) { way } else { LANES }
     }

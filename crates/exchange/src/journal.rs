@@ -1,21 +1,21 @@
-//! The venue's journal: every input in the order in which it was applied, and the lanes that it came by.
+//! The venue's journal: every input in the order in which it was applied, and the lanes that carried the inputs.
 //!
 //! | kind | a record of | its payload |
 //! |---|---|---|
-//! | 32 to 36 | a request | its sequence number in its lane, then the request as it lay there |
+//! | 32 to 36 | a request | its sequence number in its lane, then the bytes of the request |
 //! | 96 | the venue | [`Founded`] |
 //! | 97, 98, 99 | another lane of requests, another lane of reports, another market | [`Lane`] |
-//! | 100 | a tick | [`Moved`], then those of its four numbers that differ from the symbol's last tick |
-//! | 101, 102, 103 | a fill taken back, a fill corrected, the end of the day | [`Bust`], [`Correct`], nothing |
-//! | 104 | more symbols than before | how many there are from here on |
-//! | 105 | what goes wrong on purpose from here on | [`Chances`] |
-//! | 106 | which way what follows came by, zero for the lanes | the way, as 32 bits |
-//! | 107 | the first report of this way that must still be kept | its number |
-//! | 108 | a line of an OMS that has named itself, from another request on | [`Named`] |
+//! | 100 | a tick | [`Moved`], then each of its four numbers that differs from the symbol's last tick |
+//! | 101, 102, 103 | a busted fill, a corrected fill, the end of the day | [`Bust`], [`Correct`], nothing |
+//! | 104 | added symbols | the new number of symbols |
+//! | 105 | new chances of the injected faults | [`Chances`] |
+//! | 106 | the way of the records that follow, zero for the lanes | the way, as 32 bits |
+//! | 107 | the first report of this way that must still be kept | its sequence number |
+//! | 108 | a line of an OMS that has named itself, and its first request | [`Named`] |
 //!
-//! A record of a way whose line is another one than before forgets that line.
+//! A record of a new line on a used way forgets the line that had the way before.
 //!
-//! A record's stamp is the time that the venue's reports carry, so that a replay says the same to the byte.
+//! A record's stamp is the time in the venue's reports, so that a replay produces the same reports to the byte.
 
 use tickpath_log::{Message, Owner, PublishError, Writer};
 use tickpath_market::{ExecId, Price, Quantity, Request, SymbolId, TopOfBook};
@@ -25,7 +25,7 @@ use crate::Config;
 use crate::faults::Chances;
 use crate::input::Input;
 
-/// The version of the venue's rules: the same journal gives the same books and reports under the same version only.
+/// Version of the venue's rules: a journal replays to the same books and reports under the same version only.
 pub const RULES_VERSION: u32 = 1;
 
 pub(crate) const FOUNDED: u8 = 96;
@@ -42,7 +42,7 @@ pub(crate) const WAY: u8 = 106;
 pub(crate) const TRIMMED: u8 = 107;
 pub(crate) const NAMED: u8 = 108;
 
-/// What stands in a journal.
+/// Record of a journal.
 #[derive(Debug)]
 pub(crate) enum Record {
     Founded(Founded),
@@ -57,7 +57,7 @@ pub(crate) enum Record {
     Input(Input),
 }
 
-/// The venue that a journal is of.
+/// Venue of a journal, recorded first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub(crate) struct Founded {
@@ -66,17 +66,17 @@ pub(crate) struct Founded {
     pub venue: u32,
 }
 
-/// A lane as the venue met it.
+/// Owner of a lane, and the place where the venue joined it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub(crate) struct Lane {
     pub journal: u64,
     pub incarnation: u64,
-    /// The sequence number at which the venue began with it.
+    /// Sequence number at which the venue joined.
     pub first: u64,
 }
 
-/// The requests of a line, and the OMS that they are of.
+/// Request lane of a line, and the OMS that owns it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub(crate) struct Named {
@@ -84,13 +84,13 @@ pub(crate) struct Named {
     pub oms: u64,
 }
 
-/// The head of a tick's record.
+/// Head of a tick's record.
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub(crate) struct Moved {
     pub sequence: u64,
     pub symbol: u32,
-    /// Bit 0 is the bid, 1 its quantity, 2 the ask, 3 its quantity.
+    /// Changed numbers: bit 0 is the bid, 1 its quantity, 2 the ask, 3 its quantity.
     pub changed: u32,
 }
 
@@ -115,21 +115,21 @@ impl Founded {
 }
 
 impl Lane {
-    /// The market of a venue that has no ticks but its own quotes.
+    /// Market of a venue without ticks, which has its own quotes alone.
     pub const QUOTES: Self = Self { journal: u64::MAX, incarnation: u64::MAX, first: 0 };
 
     pub fn new(owner: Owner, first: u64) -> Self {
         Self { journal: owner.journal, incarnation: owner.incarnation, first }
     }
 
-    /// True if the owner made the lane in the same life of the same journal.
+    /// Returns whether the owner made the lane with the same journal in the same incarnation.
     pub fn is_of(&self, owner: Owner) -> bool {
         (self.journal, self.incarnation) == (owner.journal, owner.incarnation)
     }
 }
 
 impl Record {
-    /// Reads a record. None if no venue of this version has written it.
+    /// Reads a record. Returns none if no venue of this version can have written it.
     pub fn read(message: &Message<'_>, ticks: &mut LastTicks) -> Option<Self> {
         let payload = message.payload;
         Some(match message.kind {
@@ -159,7 +159,7 @@ impl Record {
         })
     }
 
-    /// Writes the record's payload; gives its kind.
+    /// Writes the record's payload. Returns its kind.
     fn write(&self, ticks: &LastTicks, payload: &mut Vec<u8>) -> u8 {
         let mut put = |kind, bytes: &[u8]| {
             payload.extend_from_slice(bytes);
@@ -192,7 +192,7 @@ impl Record {
     }
 }
 
-/// The last tick of each symbol: a record of the next one holds only what differs.
+/// Last tick of each symbol: the record of the next tick holds only the numbers that differ.
 #[derive(Debug)]
 pub(crate) struct LastTicks(Vec<[i64; 4]>);
 
@@ -241,27 +241,27 @@ fn numbers(tick: &TopOfBook) -> [i64; 4] {
     [tick.bid.0, tick.bid_quantity.0, tick.ask.0, tick.ask_quantity.0]
 }
 
-/// Writes the journal.
+/// Writer of the journal.
 pub(crate) struct Journal {
     log: Writer,
     ticks: LastTicks,
-    /// What the next record of a way would be of.
+    /// Way of the next record, unless another way is recorded before it.
     way: usize,
     payload: Vec<u8>,
 }
 
 impl Journal {
-    /// Goes on behind what is there; `ticks` and `way` are how that ends.
+    /// Appends to a log; `ticks` and `way` are the state at its end.
     pub fn new(log: Writer, ticks: LastTicks, way: usize) -> Self {
         Self { log, ticks, way, payload: Vec::with_capacity(128) }
     }
 
-    /// The log, which goes on.
+    /// Returns the log, open for writing.
     pub fn into_log(self) -> Writer {
         self.log
     }
 
-    /// What must come for these quotes to be each symbol's last tick; a symbol without one is to have none.
+    /// Returns the ticks that make these quotes each symbol's last tick. A symbol without a quote gets an empty tick.
     pub fn other_than(&self, quotes: &[TopOfBook]) -> Vec<TopOfBook> {
         let wanted = |symbol| {
             let quote = quotes.iter().find(|quote| quote.symbol == symbol).copied();
@@ -273,7 +273,7 @@ impl Journal {
         other.map(|(wanted, _)| wanted).collect()
     }
 
-    /// Writes a record of what came by this way.
+    /// Writes a record of an input that came by this way, behind a record of the way if it changed.
     #[inline]
     pub fn append_by(&mut self, way: usize, stamp: u64, record: &Record) -> Result<(), PublishError> {
         if way != self.way {
@@ -283,7 +283,7 @@ impl Journal {
         self.append(stamp, record)
     }
 
-    /// Writes one record; it survives the end of this process when this returns.
+    /// Writes a record, which survives the end of this process once this function has returned.
     pub fn append(&mut self, stamp: u64, record: &Record) -> Result<(), PublishError> {
         self.payload.clear();
         let kind = record.write(&self.ticks, &mut self.payload);

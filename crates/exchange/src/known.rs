@@ -1,12 +1,12 @@
-//! The orders that the venue knows: those that rest, and those that were done today.
+//! Table of the venue's known orders: those that rest, and those that ended today.
 //!
 //! ```text
 //!     id ─┬─ upper 58 bits ──> block ──┬── here       a bit for each of its 64 ids
-//!         └─ lower 6 bits ─────────────┴── orders     one for each bit that is set, in the order of the bits
+//!         └─ lower 6 bits ─────────────┴── orders     an entry for each set bit, in the order of the bits
 //! ```
 //!
 //! Ids mostly count up, so an order is appended to its block, and neighbours in time are neighbours in memory. No entry
-//! is ever removed during the day, so nothing is cleaned up in the middle of it.
+//! is ever removed during the day, so no clean-up delays a request.
 
 use std::hash::BuildHasherDefault;
 
@@ -15,41 +15,41 @@ use tickpath_market::{AccountId, NewOrder, OrdStatus, OrderId, Price, Quantity, 
 use crate::used::IdMap;
 use crate::{Order, Reject, Slot};
 
-/// What the venue knows of an order.
+/// Entry of the table: a resting order, or an order that ended today.
 #[derive(Debug)]
 pub(crate) enum Known {
     Rests(Place),
     Ended(Ended),
 }
 
-/// A day has many orders: what each of them leaves behind is kept small.
+/// Keeps the entry small, because a day has many orders.
 const _: () = assert!(size_of::<Known>() == 48);
 
-/// Where an order rests.
+/// Place of a resting order: its symbol, and its slot in that book.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place {
     pub symbol: SymbolId,
     pub slot: Slot,
 }
 
-/// How an order ended. What its fills come to may change afterwards, the status does not.
+/// Outcome of an order. The filled quantity may still change by busts and corrections, the status does not.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub venue_order_id: VenueOrderId,
     pub price: Price,
     pub filled: Quantity,
-    /// Events reported so far.
+    /// Number of events reported so far.
     pub events: u64,
     pub symbol: SymbolId,
     pub account: AccountId,
-    /// Why it was refused; zero if it was not.
+    /// Code of the [`Reject`]; zero if the order was accepted.
     pub reason: u16,
-    /// A code: that of a refused order may be none.
+    /// Code of the side; in a rejected order it may be no valid code.
     pub side: u8,
     pub status: OrdStatus,
 }
 
-/// The table of known orders.
+/// Table of known orders.
 #[derive(Debug)]
 pub(crate) struct KnownOrders {
     blocks: IdMap<u64, Block>,
@@ -64,7 +64,7 @@ struct Block {
 }
 
 impl Ended {
-    /// An order of this symbol that was accepted.
+    /// Returns the outcome of an accepted order of this symbol.
     pub fn of(order: &Order, symbol: SymbolId, status: OrdStatus) -> Self {
         Self {
             venue_order_id: order.venue_order_id,
@@ -79,7 +79,7 @@ impl Ended {
         }
     }
 
-    /// An order that was refused: its refusal is its only event.
+    /// Returns the outcome of a rejected order: its rejection is its only event.
     pub fn refused(new: &NewOrder, reject: Reject) -> Self {
         Self {
             venue_order_id: VenueOrderId(0),
@@ -96,14 +96,14 @@ impl Ended {
 }
 
 impl KnownOrders {
-    /// With room for so many orders before it has to grow, if about one id in eight is an order.
+    /// Creates a table with room for this number of orders, if about one id in eight is an order.
     pub fn with_capacity(orders: usize) -> Self {
         let expected_blocks = orders / 8 + 1;
         let blocks = IdMap::with_capacity_and_hasher(expected_blocks, BuildHasherDefault::default());
         Self { blocks, resting: 0, expected_blocks }
     }
 
-    /// How many rest.
+    /// Returns the number of resting orders.
     pub fn resting(&self) -> usize {
         self.resting
     }
@@ -121,7 +121,7 @@ impl KnownOrders {
         (block.here & bit != 0).then(|| &mut block.orders[rank])
     }
 
-    /// All of them, in no order that anything may depend on.
+    /// Returns all entries, in an order that no caller may depend on.
     pub fn iter(&self) -> impl Iterator<Item = (OrderId, &Known)> {
         self.blocks.iter().flat_map(|(&number, block)| {
             let bits = (0..64_u64).filter(move |&bit| block.here & (1 << bit) != 0);
@@ -129,7 +129,7 @@ impl KnownOrders {
         })
     }
 
-    /// Where an order rests, if it does.
+    /// Returns the place of an order, if it rests.
     pub fn place(&self, id: OrderId) -> Option<Place> {
         match self.get(id) {
             Some(Known::Rests(place)) => Some(*place),
@@ -137,18 +137,18 @@ impl KnownOrders {
         }
     }
 
-    /// The order rests here from now on.
+    /// Records that an order rests at this place.
     pub fn rest(&mut self, id: OrderId, place: Place) {
         self.set(id, Known::Rests(place));
         self.resting += 1;
     }
 
-    /// The order is done.
+    /// Records that an order has ended.
     pub fn end(&mut self, id: OrderId, ended: Ended) {
         self.set(id, Known::Ended(ended));
     }
 
-    /// Forgets all that is done, and gives memory back.
+    /// Removes the ended orders, and frees their memory.
     pub fn forget_ended(&mut self) {
         self.blocks.retain(|_, block| {
             block.forget_ended();
@@ -172,7 +172,7 @@ impl KnownOrders {
 }
 
 impl Block {
-    /// How many of its orders have ids below this bit's.
+    /// Returns the number of the block's orders with ids below this bit's.
     fn rank(&self, bit: u64) -> usize {
         (self.here & (bit - 1)).count_ones() as usize
     }
@@ -192,7 +192,7 @@ impl Block {
     }
 }
 
-/// The block, and the bit in it.
+/// Returns the block's number, and the id's bit in it.
 fn split(id: OrderId) -> (u64, u64) {
     (id.0 >> 6, 1 << (id.0 & 63))
 }

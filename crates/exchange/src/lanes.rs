@@ -1,14 +1,14 @@
-//! The lanes between an OMS and its venue. The OMS makes them, and makes them anew when it has lost them; the venue joins
-//! what is there, and says when it is not the same any more.
+//! The lanes between an OMS and its venue. The OMS creates them, and recreates them after a loss; the venue joins
+//! existing lanes, and detects when they were replaced.
 //!
 //! ```text
 //!   NAME.vN.requests   OMS ──> venue    the venue is its mandatory reader
-//!   NAME.vN.reports    venue ──> OMS    the OMS is its mandatory reader, from when it is done making lanes
+//!   NAME.vN.reports    venue ──> OMS    the OMS is its mandatory reader, once it has made all lanes
 //! ```
 //!
-//! An OMS that starts may have to replace its lanes, which it cannot while the venue reads them. So the venue reads only
-//! while the OMS is there: it leaves when the OMS has gone, and comes when the OMS reads its reports again, which is the
-//! last that it does with the lanes when it starts.
+//! An OMS that starts may have to replace its lanes, and cannot while the venue reads them. Therefore the venue leaves
+//! them when the OMS exits, and joins when the OMS reads its reports again, which is the OMS's last step with the lanes
+//! at its start.
 
 use tickpath_clock::Calibration;
 use tickpath_log::{
@@ -16,58 +16,58 @@ use tickpath_log::{
 };
 use tickpath_market::VenueId;
 
-/// Where the lanes of a venue lie.
+/// Places of a venue's lanes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LanePlaces {
     pub requests: Place,
     pub reports: Place,
 }
 
-/// The venue's ends of its lanes.
+/// Venue's ends of its lanes.
 pub(crate) struct Lanes {
     pub requests: Reader,
     pub reports: Writer,
     pub joined: Joined,
 }
 
-/// Lanes that were joined, to tell whether they are still the same.
+/// Identity of the joined lanes, to detect their replacement.
 pub(crate) struct Joined {
     places: LanePlaces,
     owners: [Owner; 2],
-    /// Looks only, at who writes.
+    /// Unregistered reader that checks for the lane's writer alone.
     requests: Reader,
 }
 
-/// Why there are no lanes to join.
+/// Reason why no lanes can be joined.
 #[derive(Debug)]
 pub(crate) enum Absent {
-    /// The OMS has not made them.
+    /// The OMS has not created the lanes.
     Lanes,
-    /// They are there, and the OMS is not.
+    /// The lanes exist, and the OMS is not running.
     Oms,
-    /// Something is in the way, which may pass.
+    /// Opening the lanes failed with an error that may pass.
     Refused(OpenError),
 }
 
-/// What became of lanes.
+/// State of the joined lanes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// All is as it was.
+    /// The lanes and the OMS are still the same.
     Same,
-    /// The OMS has gone.
+    /// The OMS has exited.
     OmsGone,
-    /// They were taken away, or there are others in their place.
+    /// The lanes were removed or replaced.
     Other,
 }
 
 impl LanePlaces {
-    /// The lanes of a venue and the OMS of this name.
+    /// Returns the places of the lanes between a venue and the OMS of this name.
     pub fn new(oms: &str, venue: VenueId) -> Result<Self, PlaceError> {
         let place = |what| Place::shared_memory(&format!("{oms}.v{}.{what}", venue.0));
         Ok(Self { requests: place("requests")?, reports: place("reports")? })
     }
 
-    /// Joins the lanes, if they are there and the OMS is.
+    /// Joins the lanes, if they exist and the OMS is running.
     pub fn join(&self, calibration: &Calibration) -> Result<Lanes, Absent> {
         let look = Reader::open(&self.reports, Start::Now, Registration::Unregistered).map_err(Absent::of)?;
         if !is_read(&look) {
@@ -75,7 +75,7 @@ impl LanePlaces {
         }
         let config = LogConfig { mandatory: true, ..LogConfig::topic(self.reports.clone(), Policy::Fail) };
         let reports = Writer::join(&config, calibration).map_err(Absent::of)?;
-        // Whoever was killed is away as soon as a writer has looked.
+        // A reader that was killed is marked as away once a writer has joined, so this checks again.
         if !is_read(&look) {
             return Err(Absent::Oms);
         }
@@ -87,7 +87,7 @@ impl LanePlaces {
 }
 
 impl Joined {
-    /// Whether they are still the same lanes of an OMS that is there. Asks the operating system, some microseconds.
+    /// Checks for the same lanes and a running OMS. Takes some microseconds, because it asks the operating system.
     pub fn look(&self) -> Found {
         let LanePlaces { requests, reports } = &self.places;
         let is_same = |(place, joined)| owner(place).is_ok_and(|found| found == joined);
@@ -107,7 +107,8 @@ impl Absent {
     }
 }
 
-/// Whether the mandatory reader of a log is there, as far as its writers know: no other is ever away.
+/// Returns whether the mandatory reader of a log is present, as far as its writers know. Only mandatory readers are
+/// ever marked as away.
 fn is_read(log: &Reader) -> bool {
     log.readers().iter().all(|reader| !reader.away)
 }

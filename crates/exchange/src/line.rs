@@ -1,4 +1,4 @@
-//! The venue on its lanes.
+//! A venue on its lanes.
 //!
 //! ```text
 //!     requests ──┐                                   ┌──> reports
@@ -6,9 +6,9 @@
 //!     operator ──┘
 //! ```
 //!
-//! With a journal ([`Line::open`]) a venue that was killed comes back as it was; without one ([`Line::new`]) it begins
-//! with empty books. A venue whose client is away goes on without lanes ([`Line::leave`]) until there are some again
-//! ([`Line::resume`]).
+//! With a journal ([`Line::open`]) a killed venue restarts in the same state; without a journal ([`Line::new`]) it
+//! starts with empty books. While its client is away a venue runs without lanes ([`Line::leave`]) until it joins new
+//! ones ([`Line::resume`]).
 
 use std::collections::VecDeque;
 
@@ -25,7 +25,7 @@ use crate::recover::{LineConfig, Recovered};
 use crate::sessions::Sessions;
 use crate::{FillError, Venue};
 
-/// Messages that one turn takes from one lane before it looks at the other.
+/// Max messages that one turn takes from a lane before it polls the other lane.
 const TURN: usize = 16;
 
 /// A venue that takes requests from one lane, sends reports on another, and makes its market from a tick topic.
@@ -37,24 +37,24 @@ pub struct Line<C> {
     reports: Option<Writer>,
     market: Option<Reader>,
     quotes: Vec<TopOfBook>,
-    /// A side of a quote may be used up.
+    /// A trade may have used up a side of a quote since the last check.
     pub(crate) has_traded: bool,
-    /// Those that come by sockets.
+    /// State of the socket lines.
     pub(crate) sessions: Sessions,
     journal: Option<Journal>,
     faults: Faulty,
-    /// Reports that wait until the lane has room, each with the time (ticks) that it waits for: none is ever dropped.
+    /// Reports that wait for room in the lane, each with its earliest time of sending (ticks). None is ever dropped.
     waiting: VecDeque<(u64, ExecutionReport)>,
-    /// Each with the way that it goes.
+    /// Scratch for the reports of one input, each with the way that it goes.
     made: Vec<(usize, ExecutionReport)>,
     refused: u64,
     missed: u64,
-    /// An input was taken and not written down: to go on would lose it.
+    /// An input could not be journaled. A further input panics, because the journal would lack the first.
     ended: bool,
 }
 
 impl<C: Clock> Line<C> {
-    /// A venue on these lanes, without a journal.
+    /// Puts a venue on these lanes, without a journal.
     pub fn new(clock: C, venue: Venue, requests: Reader, reports: Writer, market: Option<Reader>) -> Self {
         Self::on(clock, venue, Some(requests), Some(reports), market)
     }
@@ -79,9 +79,9 @@ impl<C: Clock> Line<C> {
         }
     }
 
-    /// The venue as its journal tells it, or a new one with a new journal, on these lanes. The readers may stand at the
-    /// oldest message or at their cursor: what is in the journal is not applied twice. What becomes of a lane that is
-    /// another than before stands at the top of the [crate].
+    /// Recovers the venue from its journal, or creates both, on these lanes. The readers may stand at the oldest
+    /// message or at their cursor: journaled messages are not applied twice. The [crate] documentation has the rules
+    /// for lanes that differ from those before.
     pub fn open(
         clock: C,
         config: &LineConfig,
@@ -93,7 +93,7 @@ impl<C: Clock> Line<C> {
         Self::resume(clock, config, journal, requests, reports, market)
     }
 
-    /// As [`Self::open`], with a journal that is open already.
+    /// Does as [`Self::open`], with a journal that is open already.
     pub fn resume(
         clock: C,
         config: &LineConfig,
@@ -105,7 +105,7 @@ impl<C: Clock> Line<C> {
         Self::recover(clock, config, journal, Some((requests, reports)), market)
     }
 
-    /// The venue as its journal tells it, or a new one, on these lanes or on none.
+    /// Recovers the venue from its journal, or creates it, on these lanes or without lanes.
     pub(crate) fn recover(
         clock: C,
         config: &LineConfig,
@@ -129,17 +129,17 @@ impl<C: Clock> Line<C> {
         Ok(line)
     }
 
-    /// Gives the lanes up: the venue goes on with its market, and its reports wait.
+    /// Leaves the lanes: the venue keeps following its market, and its reports wait.
     pub fn leave(&mut self) {
         (self.requests, self.reports) = (None, None);
     }
 
-    /// Ends the line, and gives its journal, if it has one, and its market, for [`Self::resume`].
+    /// Ends the line. Returns its journal and its market, if it has them, for [`Self::resume`].
     pub fn into_parts(self) -> (Option<Writer>, Option<Reader>) {
         (self.journal.map(Journal::into_log), self.market)
     }
 
-    /// One turn: moves the market, takes requests, sends reports. Says how much there was to do.
+    /// Runs one turn: moves the market, takes requests, sends reports. Returns the number of messages handled.
     pub fn poll(&mut self) -> Result<usize, LineError> {
         let sent = self.send_waiting()?;
         let moved = self.move_market()?;
@@ -147,7 +147,7 @@ impl<C: Clock> Line<C> {
         Ok(sent + moved + taken + self.put_quotes_back()?)
     }
 
-    /// Takes a fill of this day back, as [`Venue::bust`] does.
+    /// Busts a fill of this day, as [`Venue::bust`] does.
     pub fn bust(&mut self, exec_id: ExecId) -> Result<(), OperatorError> {
         self.operate(Input::Bust(exec_id))
     }
@@ -162,7 +162,7 @@ impl<C: Clock> Line<C> {
         self.take(self.clock.ticks(), Input::EndOfDay)
     }
 
-    /// Sleeps until there may be work, or `timeout_ns` is over.
+    /// Sleeps until there may be work, or `timeout_ns` has passed.
     pub fn sleep(&self, timeout_ns: u64) {
         let requests = self.requests.as_ref().filter(|_| !self.faults.halts());
         let sources: Vec<&Reader> = requests.into_iter().chain(&self.market).collect();
@@ -173,7 +173,7 @@ impl<C: Clock> Line<C> {
         }
     }
 
-    /// How long it may sleep, at most `timeout_ns`, before the next report is due.
+    /// Returns the time in nanoseconds until the next report is due, at most `timeout_ns`.
     pub(crate) fn sleeps_ns(&self, timeout_ns: u64) -> u64 {
         let due = self.waiting.front().map(|(due, _)| *due).into_iter().chain(self.sessions.due()).min();
         let left = due.map(|due| self.clock.ns_between(self.clock.ticks(), due));
@@ -183,7 +183,7 @@ impl<C: Clock> Line<C> {
         }
     }
 
-    /// From here on other things go wrong on purpose.
+    /// Replaces the injected faults, and journals new chances.
     pub fn set_faults(&mut self, faults: Faults) -> Result<(), LineError> {
         if let (Some(chances), Some(journal)) = (self.faults.change(faults), &mut self.journal) {
             journal.append(self.clock.ticks(), &Record::Faults(chances)).map_err(LineError::Journal)?;
@@ -191,18 +191,18 @@ impl<C: Clock> Line<C> {
         Ok(())
     }
 
-    /// The venue.
+    /// Returns the venue.
     pub fn venue(&self) -> &Venue {
         &self.venue
     }
 
-    /// Messages on the lane that were no requests, since this line is open: dropped and counted.
+    /// Returns the number of messages since the line was opened that were no valid requests, and were dropped.
     pub fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// Requests that the lane had given up before they were read, since this line is open. A lane that names the venue
-    /// as its reader gives none up.
+    /// Returns the number of requests since the line was opened that the lane overwrote before they were read. It stays
+    /// zero on a lane that has the venue as its mandatory reader.
     pub fn missed(&self) -> u64 {
         self.missed
     }
@@ -246,7 +246,7 @@ impl<C: Clock> Line<C> {
         Ok(done)
     }
 
-    /// Quotes what is to be quoted, where that is something else than before; of a line without ticks.
+    /// Applies the configured quotes that differ from the journal's last ones, on a line without ticks.
     fn requote(&mut self) -> Result<(), LineError> {
         let Some(journal) = self.journal.as_ref().filter(|_| self.market.is_none()) else { return Ok(()) };
         for tick in journal.other_than(&self.quotes) {
@@ -256,7 +256,7 @@ impl<C: Clock> Line<C> {
         Ok(())
     }
 
-    /// Quotes again where a side was used up.
+    /// Renews each quote with a used-up side. Returns the number of quotes renewed.
     fn put_quotes_back(&mut self) -> Result<usize, LineError> {
         if !std::mem::take(&mut self.has_traded) {
             return Ok(0);
@@ -269,7 +269,7 @@ impl<C: Clock> Line<C> {
                 done += 1;
             }
         }
-        // What rests there may have used it up again.
+        // Resting orders may have used the new quotes up again.
         self.has_traded = done > 0;
         Ok(done)
     }
@@ -282,29 +282,29 @@ impl<C: Clock> Line<C> {
         self.take_by(LANES, stamp, input)
     }
 
-    /// Takes what came by this way.
+    /// Journals and applies an input that came by this way and cannot be refused.
     pub(crate) fn take_by(&mut self, way: usize, stamp: u64, input: Input) -> Result<(), LineError> {
         self.apply_by(way, stamp, input)?.expect("only a change of a fill can be refused");
         Ok(())
     }
 
-    /// Writes down what came by this way and is no input of the venue.
+    /// Journals a record of this way that is no input of the venue.
     pub(crate) fn write_by(&mut self, way: usize, record: &Record) -> Result<(), LineError> {
         let Some(journal) = &mut self.journal else { return Ok(()) };
         journal.append_by(way, self.clock.ticks(), record).map_err(LineError::Journal)
     }
 
-    /// Somebody has sent what is no request.
+    /// Counts a message that is no valid request.
     pub(crate) fn refuse_one(&mut self) {
         self.refused += 1;
     }
 
-    /// The time, in ticks.
+    /// Returns the time in ticks.
     pub(crate) fn now(&self) -> u64 {
         self.clock.ticks()
     }
 
-    /// Whether no request is taken now.
+    /// Returns whether an injected halt keeps requests from being taken.
     pub(crate) fn halts(&self) -> bool {
         self.faults.halts()
     }
@@ -313,12 +313,12 @@ impl<C: Clock> Line<C> {
         self.apply_by(LANES, stamp, input)
     }
 
-    /// Writes an input down, applies it, and sends what the venue says, behind what waits already.
+    /// Journals an input, applies it, and sends its reports behind those that wait already.
     fn apply_by(&mut self, way: usize, stamp: u64, input: Input) -> Result<Result<(), FillError>, LineError> {
         if let Some(journal) = &mut self.journal {
             assert!(!self.ended, "a line that has ended is opened again, not used");
             self.ended = true;
-            // What came by no way at all leaves the way as it is.
+            // Only requests have a way: other inputs leave the journal's current way unchanged.
             match input {
                 Input::Request(..) => journal.append_by(way, stamp, &Record::Input(input)),
                 _ => journal.append(stamp, &Record::Input(input)),

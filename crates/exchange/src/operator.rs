@@ -1,4 +1,4 @@
-//! What the venue's operator does: takes fills back, corrects them, and ends the day.
+//! Actions of the venue's operator: busts and corrections of fills, and the end of the day.
 
 use tickpath_market::{
     ClientOrderId, ExecId, ExecType, ExecutionReport, OrdStatus, Price, Quantity, SymbolId, TimeInForce,
@@ -10,15 +10,15 @@ use crate::report::Scribe;
 use crate::{Book, Venue};
 
 impl Venue {
-    /// Takes a fill of this day back at `stamp` (ticks): a `TradeCancel` report with the fill as it held until now. A
-    /// trade between two orders is two fills, each with an id of its own.
+    /// Busts a fill of this day at `stamp` (ticks), with a `TradeCancel` report that carries the fill as it held until
+    /// now. A trade between two orders is two fills, each with an id of its own.
     pub fn bust(&mut self, stamp: u64, exec_id: ExecId, reports: &mut Vec<ExecutionReport>) -> Result<(), FillError> {
         let fill = *self.fills.get(exec_id)?;
         self.amend(stamp, exec_id, fill, Quantity::ZERO, reports)
     }
 
-    /// Corrects a fill of this day at `stamp` (ticks): a `TradeCorrect` report with what holds now. The other side of
-    /// the trade keeps its own fill.
+    /// Corrects a fill of this day at `stamp` (ticks), with a `TradeCorrect` report that carries the fill as it holds
+    /// now. The other side of the trade keeps its own fill.
     pub fn correct(
         &mut self,
         stamp: u64,
@@ -37,12 +37,12 @@ impl Venue {
         self.amend(stamp, exec_id, fill, quantity, reports)
     }
 
-    /// Ends the day at `stamp` (ticks): day orders expire, the oldest first; orders that are good till canceled keep
-    /// their places. What is done is forgotten, the day's fills with it, and its memory is given back; ids stay used.
+    /// Ends the day at `stamp` (ticks): day orders expire, the oldest first; good-till-canceled orders keep their
+    /// places. Removes ended orders and the day's fills and frees their memory; ids stay used.
     pub fn end_of_day(&mut self, stamp: u64, reports: &mut Vec<ExecutionReport>) {
         let mut expired = Vec::new();
         for (symbol, book) in (0..).map(SymbolId).zip(&mut self.books) {
-            // A new book, because a book never gives back the room of orders that have left.
+            // Builds a new book, because a book never frees the memory of orders that have left.
             let old = std::mem::replace(book, Book::new(self.book_room));
             for (_, &order) in old.orders() {
                 if order.is_quote() {
@@ -64,7 +64,8 @@ impl Venue {
         self.fills.end_day();
     }
 
-    /// Makes `after` of a fill's quantity, and tells `fill`. Only what is filled changes: nothing comes to the book.
+    /// Sets a fill's quantity to `after`, and reports `fill`. The order's filled quantity changes and its open quantity
+    /// stays, so nothing enters the book.
     fn amend(
         &mut self,
         stamp: u64,
@@ -101,7 +102,7 @@ impl Venue {
     }
 }
 
-/// What is filled with `after` in the place of `before`, if that and what is open can be added up.
+/// Returns the filled quantity with `after` in the place of `before`, or an error if its sum with `open` overflows.
 fn changed(filled: Quantity, before: Quantity, after: Quantity, open: Quantity) -> Result<Quantity, FillError> {
     let filled = (filled.0 - before.0).checked_add(after.0).ok_or(FillError::Quantity)?;
     filled.checked_add(open.0).map(|_| Quantity(filled)).ok_or(FillError::Quantity)

@@ -1,47 +1,47 @@
-//! An order as the venue keeps it.
+//! The venue's orders and quotes.
 
 use tickpath_market::{AccountId, OrderId, Price, Quantity, Side, TimeInForce, VenueOrderId};
 
-/// An accepted order of a client, or a quote of the market maker.
+/// Accepted client order, or quote of the market maker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Order {
-    /// What the client calls the order; zero for a quote of the market maker.
+    /// Client's order id; zero for a quote of the market maker.
     pub id: OrderId,
-    /// What the venue calls it; zero for a quote.
+    /// Venue's order id; zero for a quote.
     pub venue_order_id: VenueOrderId,
-    /// The limit; zero for any price. Only an order with a limit can rest.
+    /// Limit price; zero for any price. Only an order with a limit can rest.
     pub price: Price,
-    /// The total: what is filled and what is open. A fill that is taken back leaves it, and nothing comes to the book.
+    /// Total quantity, filled and open. A busted fill lowers it, and the open quantity stays.
     pub quantity: Quantity,
-    /// Filled so far, from zero to `quantity`.
+    /// Filled quantity, from zero to `quantity`.
     pub filled: Quantity,
-    /// Events reported so far.
+    /// Number of events reported so far.
     pub events: u64,
-    /// For whom.
+    /// Account of the order.
     pub account: AccountId,
-    /// Buys or sells.
+    /// Buy or sell.
     pub side: Side,
-    /// How long it works.
+    /// Time in force.
     pub time_in_force: TimeInForce,
 }
 
 impl Order {
-    /// What is still to fill.
+    /// Returns the open quantity.
     pub fn open(&self) -> Quantity {
         Quantity(self.quantity.0 - self.filled.0)
     }
 
-    /// Whether all of it is filled.
+    /// Returns whether the whole order is filled.
     pub fn is_filled(&self) -> bool {
         self.filled == self.quantity
     }
 
-    /// Whether it is a quote of the market maker, of which nobody gets reports.
+    /// Returns whether this is a quote of the market maker, for which no reports are made.
     pub fn is_quote(&self) -> bool {
         self.id == OrderId(0)
     }
 
-    /// A quote of the market maker; none if price or quantity are not above zero.
+    /// Creates a quote of the market maker. Returns none if price or quantity is not above zero.
     pub fn quote(side: Side, price: Price, quantity: Quantity) -> Option<Self> {
         (price > Price::ZERO && quantity > Quantity::ZERO).then_some(Self {
             id: OrderId(0),

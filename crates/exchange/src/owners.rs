@@ -1,16 +1,16 @@
-//! Which OMS an order is of. Order ids are unique within an OMS only, so that two OMSes may use the same ids.
+//! Ownership of orders. Order ids are unique within an OMS only, so that two OMSes may use the same ids.
 //!
 //! ```text
-//!   a line's id ── inward ──> the venue's id ──> Venue ──> its reports ── told ──> the line's id, and the way to its owner
+//!   line's id ── inward ──> venue's id ──> Venue ──> reports ── outward ──> line's id, and the way to its owner
 //! ```
 //!
-//! * **The common space** is that of lanes, and of lines that name no OMS: the venue has their ids as they are, and any of
-//!   these lines may change any of these orders.
-//! * **Each OMS that names itself** has a space of its own: the venue gives each of its orders the next id from 2^63 on,
-//!   which is also what an id of the common space gets that is so large. A journal replays to the same ids.
-//! * **An OMS that came without a name before** (its lines were of an older version) goes on with the orders that it has in
-//!   the common space. From then on no other OMS that names itself can change those.
-//! * An id that an owner never used is an unknown order to that owner, whatever orders others have.
+//! * **The common space** belongs to lanes, and to lines that name no OMS: the venue uses their ids unchanged, and each
+//!   of these lines may change each of these orders.
+//! * **Each OMS that names itself** has a space of its own: the venue gives each of its orders the next id from 2^63
+//!   on, and does the same for common ids from 2^63 on. A journal replays to the same ids.
+//! * **An OMS that logged on without a name before** (with an older version) keeps the orders that it has in the common
+//!   space. Once it has a name, no other named OMS can change those orders.
+//! * An id that an owner never used is an unknown order to that owner, even if another owner has such an order.
 
 use tickpath_market::{ClientOrderId, ExecutionReport, OrderId, Request};
 
@@ -18,52 +18,53 @@ use crate::Venue;
 use crate::input::LANES;
 use crate::used::{IdMap, Used};
 
-/// The owner of the common space.
+/// Owner of the common space.
 pub(crate) const COMMON: u64 = 0;
-/// The venue's own ids begin here. This one stands for each order that was done on an earlier day.
+/// First of the ids that the venue assigns. This id itself stands for every order that ended on an earlier day.
 const FORGOTTEN: u64 = 1 << 63;
-/// The venue's id of what was never ordered.
+/// Venue's id for orders that never existed.
 const NEVER: u64 = u64::MAX;
-/// The way of a line that is forgotten: its reports go nowhere.
+/// Way of a forgotten line: its reports are dropped.
 const NOWHERE: u32 = u32::MAX;
 
-/// All owners, and the ways to them.
+/// All owners, and the ways of their orders.
 #[derive(Debug)]
 pub(crate) struct Owners {
-    /// The owner that comes by each way; [`COMMON`] for the lanes and where there is none.
+    /// Owner of each way; [`COMMON`] for the lanes and for lines without a named OMS.
     by_way: Vec<u64>,
     spaces: IdMap<u64, Space>,
-    /// Owner and line's id of each order that the venue calls otherwise.
+    /// Owner and client's id of each order with an id that the venue assigned.
     names: IdMap<u64, (u64, u64)>,
-    /// The last of the venue's own ids.
+    /// Last id that the venue assigned.
     last: u64,
-    /// By the venue's id of an order: the way of its last request, where that is not the lanes.
+    /// Way of each order's last request by the venue's id, if that is not the way of the lanes.
     ways: IdMap<u64, u32>,
 }
 
-/// The ids of an owner.
+/// Order ids of an owner.
 #[derive(Debug)]
 struct Space {
-    /// The venue's ids of the orders that the venue knows.
+    /// Venue's ids of the orders that the venue knows, by the client's id.
     ids: IdMap<u64, u64>,
-    /// The ids of orders that the venue has forgotten.
+    /// Client's ids of orders that the venue has forgotten.
     used: Used,
-    /// The owner had orders in the common space before it had a name.
+    /// Whether the owner used the common space before it named itself.
     is_heir: bool,
 }
 
-/// A request as the venue takes it, and what it named its order by.
+/// Order that a request addresses, by the venue's id and by the client's.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Meant {
-    /// The venue's id, and the line's.
+    /// Venue's id.
     id: u64,
+    /// Client's id.
     name: u64,
     is_new: bool,
-    /// It asks for all orders: the whole answer goes the way that the question came.
+    /// Whether it is a status request for all orders: the whole answer goes back by the request's way.
     is_all: bool,
 }
 
-/// How the reports of one input read to their owners.
+/// Translation of one input's reports to their owners' ids and ways.
 #[derive(Clone, Copy)]
 pub(crate) struct View<'a> {
     owners: &'a Owners,
@@ -71,14 +72,14 @@ pub(crate) struct View<'a> {
     meant: Meant,
 }
 
-/// A report as its owner reads it, and where it goes.
+/// Report with its owner's ids, and its destination.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Told {
     to: To,
     pub report: ExecutionReport,
 }
 
-/// Where a report goes: the way of an order may change while a report is held back.
+/// Destination of a report. An order's way is resolved late, because it may change while a report is held back.
 #[derive(Debug, Clone, Copy)]
 enum To {
     Way(usize),
@@ -99,12 +100,12 @@ impl Default for Space {
 }
 
 impl Owners {
-    /// The owner that comes by a way.
+    /// Returns the owner of a way.
     pub fn of(&self, way: usize) -> u64 {
         self.by_way.get(way).copied().unwrap_or(COMMON)
     }
 
-    /// A way is this owner's from now on.
+    /// Assigns a way to an owner.
     pub fn set(&mut self, way: usize, owner: u64) {
         if way >= self.by_way.len() {
             self.by_way.resize(way + 1, COMMON);
@@ -112,13 +113,13 @@ impl Owners {
         self.by_way[way] = owner;
     }
 
-    /// The owner has come by a way that it had without a name.
+    /// Assigns a way to the owner that used it before without a name, and leaves it its orders of the common space.
     pub fn inherit(&mut self, way: usize, owner: u64) {
         self.set(way, owner);
         self.spaces.entry(owner).or_default().is_heir = true;
     }
 
-    /// Another line comes by this way: what happens to orders of the line before goes nowhere.
+    /// Frees a way for another line. Later reports of the old line's orders are dropped.
     pub fn forget(&mut self, way: usize) {
         self.set(way, COMMON);
         for of_order in self.ways.values_mut().filter(|of_order| **of_order as usize == way) {
@@ -126,7 +127,7 @@ impl Owners {
         }
     }
 
-    /// For each way below `ways`, whether an order of it rests.
+    /// Returns for each way below `ways` whether an order of it rests.
     pub fn resting(&self, ways: usize, venue: &Venue) -> Vec<bool> {
         let mut rests = vec![false; ways];
         for (&order, &way) in &self.ways {
@@ -137,7 +138,7 @@ impl Owners {
         rests
     }
 
-    /// Takes a request that came by a way, and makes the venue's of it.
+    /// Replaces the client's order id in a request that came by `way` with the venue's id. Makes `way` the order's way.
     #[inline]
     pub fn take(&mut self, way: usize, request: &mut Request, venue: &mut Venue) -> Meant {
         let (id, is_new) = match request {
@@ -154,7 +155,7 @@ impl Owners {
         *id = self.id(owner, name, is_new);
         let meant = Meant { id: *id, name, is_new, is_all: false };
         match meant.id {
-            // It must count as used.
+            // The id must count as used, so that the venue rejects a new order with it.
             FORGOTTEN => venue.keep_used(FORGOTTEN),
             NEVER => {}
             order if way != LANES => {
@@ -168,7 +169,7 @@ impl Owners {
         meant
     }
 
-    /// What a request named, and what is no order, has no way.
+    /// Drops the way that a request gave to an order that the venue does not know.
     #[inline]
     pub fn done(&mut self, meant: Meant, venue: &Venue) {
         if !meant.is_new && !self.ways.is_empty() && !venue.knows(meant.id) {
@@ -176,12 +177,12 @@ impl Owners {
         }
     }
 
-    /// How the reports of an input that came by a way read.
+    /// Returns the translation for the reports of an input that came by `way`.
     pub fn view(&self, way: usize, meant: Meant) -> View<'_> {
         View { owners: self, way, meant }
     }
 
-    /// The way that a report goes; [`usize::MAX`] for nowhere.
+    /// Returns the way of a report; [`usize::MAX`] if it is to be dropped.
     #[inline]
     pub fn way_of(&self, told: &Told) -> usize {
         match told.to {
@@ -194,7 +195,7 @@ impl Owners {
         }
     }
 
-    /// A day has ended: of orders that the venue has forgotten only this is kept, that their ids were used.
+    /// Ends the day: keeps nothing but the used ids of orders that the venue has forgotten.
     pub fn end_day(&mut self, venue: &Venue) {
         self.ways.retain(|&order, _| venue.knows(order));
         for space in self.spaces.values_mut() {
@@ -208,18 +209,18 @@ impl Owners {
             });
         }
         self.names.retain(|&id, _| venue.knows(id));
-        // Nobody is left to use its ids again.
+        // Drops spaces without orders and without a way: no line is left that could reuse their ids.
         let Self { by_way, spaces, .. } = self;
         spaces.retain(|owner, space| !space.ids.is_empty() || *owner == COMMON || by_way.contains(owner));
     }
 
-    /// The venue's id of what an owner calls so.
+    /// Returns the venue's id of an owner's order; a new order may get a fresh id.
     #[inline]
     fn id(&mut self, owner: u64, name: u64, is_new: bool) -> u64 {
         if owner == COMMON && name < FORGOTTEN {
             return match self.may(COMMON, name) {
                 true => name,
-                // The id is used, and the order's reports stay with its owner.
+                // The id belongs to another owner: the new order is a duplicate, and the order keeps its way.
                 false if is_new => FORGOTTEN,
                 false => NEVER,
             };
@@ -229,7 +230,7 @@ impl Owners {
 
     fn id_in_space(&mut self, owner: u64, name: u64, is_new: bool) -> u64 {
         if name == 0 && is_new {
-            // It means none, and is refused.
+            // Zero is no order id, and the venue rejects it.
             return 0;
         }
         let space = self.spaces.get(&owner);
@@ -257,8 +258,8 @@ impl Owners {
         self.last
     }
 
-    /// Whether an owner may change what has this id in the common space: what came by a way of its own; and by that of a
-    /// line without a name, if the owner has none either, or had none before.
+    /// Returns whether an owner may change the order with this id in the common space. It may if the order's way is its
+    /// own, or that of a line without a name while the owner has no name or had none before.
     fn may(&self, owner: u64, id: u64) -> bool {
         let by = match self.ways.get(&id) {
             Some(&NOWHERE) => return false,
@@ -270,7 +271,7 @@ impl Owners {
 }
 
 impl View<'_> {
-    /// Whether an order is of the owner whose request this is.
+    /// Returns whether an order belongs to the owner of this input's way.
     #[inline]
     pub fn is_mine(&self, order: OrderId) -> bool {
         let owner = self.owners.of(self.way);
@@ -280,11 +281,11 @@ impl View<'_> {
         }
     }
 
-    /// A report of the venue as its owner reads it.
+    /// Translates a report of the venue for its owner.
     #[inline]
     pub fn told(&self, mut report: ExecutionReport) -> Told {
         let (id, Meant { id: meant, name, is_new, is_all }) = (report.order_id.0, self.meant);
-        // Without a number a report is no event of an order: it answers the request alone.
+        // A report without a sequence number is no event of an order: it answers the request alone.
         let to = if id == 0 || report.venue_sequence == 0 || is_all { To::Way(self.way) } else { To::Order(id) };
         if meant != name && id == meant {
             report.order_id = OrderId(name);

@@ -1,30 +1,30 @@
-//! First come, first served: lists of orders linked through one slab, so that an order leaves its queue from anywhere
-//! at the same cost, and its place is used again.
+//! First-in, first-out queues of orders, linked through one slab, so that an order leaves its queue from any position
+//! at the same cost, and its slot is reused.
 
 use crate::Order;
 
-/// Where an order rests in its book. Good until the order leaves the book.
+/// Slot of a resting order in its book, valid until the order leaves the book.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot(u32);
 
-/// The orders of one price, by time.
+/// Orders at one price, by time.
 #[derive(Debug)]
 pub(crate) struct Queue {
-    /// Open quantity of all its orders. 64 bits would not hold the sum of hostile quantities.
+    /// Open quantity of all its orders, in 128 bits because hostile quantities overflow 64.
     pub open: i128,
     head: u32,
     tail: u32,
 }
 
-/// All resting orders of a book.
+/// Storage of all resting orders of a book.
 #[derive(Debug)]
 pub(crate) struct Slab {
     nodes: Vec<Node>,
-    /// The first free node; the others follow through `next`.
+    /// First free node; the other free nodes follow through `next`.
     free: u32,
 }
 
-/// 64 bytes.
+/// Node of 64 bytes.
 #[derive(Debug, Clone, Copy)]
 struct Node {
     order: Order,
@@ -32,7 +32,7 @@ struct Node {
     next: u32,
 }
 
-/// The end of a list.
+/// Marks the end of a list.
 const NONE: u32 = u32::MAX;
 
 impl Queue {
@@ -44,7 +44,7 @@ impl Queue {
         self.head == NONE
     }
 
-    /// The oldest order.
+    /// Returns the oldest order.
     pub fn first(&self) -> Option<Slot> {
         (self.head != NONE).then_some(Slot(self.head))
     }
@@ -63,7 +63,7 @@ impl Slab {
         &mut self.nodes[slot.0 as usize].order
     }
 
-    /// The orders of a queue, by time.
+    /// Returns the orders of a queue, by time.
     pub fn iter(&self, queue: &Queue) -> impl Iterator<Item = (Slot, &Order)> {
         let mut at = queue.head;
         std::iter::from_fn(move || {
@@ -74,7 +74,7 @@ impl Slab {
         })
     }
 
-    /// Puts an order at the end of a queue.
+    /// Appends an order to a queue.
     pub fn push(&mut self, queue: &mut Queue, order: Order) -> Slot {
         let at = self.place(Node { order, previous: queue.tail, next: NONE });
         match queue.tail {
@@ -86,7 +86,7 @@ impl Slab {
         Slot(at)
     }
 
-    /// Takes an order out of its queue.
+    /// Removes an order from its queue.
     pub fn remove(&mut self, queue: &mut Queue, slot: Slot) -> Order {
         let Node { order, previous, next } = self.nodes[slot.0 as usize];
         match previous {

@@ -1,12 +1,12 @@
-//! What a restart finds: the journal replayed, and how far the lanes had come.
+//! Recovery at a restart: replays the journal, and compares it with the lanes.
 //!
 //! ```text
 //!   journal   request 5, tick 9, request 6, end of day …      replayed: the books, ids and counts as they were
-//!   requests  … 5 6 │ 7 8        what comes next is told by the last request in the journal
-//!   reports   … b c │            what the venue has said and the lane does not hold is sent now: d, e
+//!   requests  … 5 6 │ 7 8        reading resumes behind the last request in the journal
+//!   reports   … b c │            reports of the replay that the lane does not hold are sent now: d, e
 //! ```
 //!
-//! What becomes of other lanes than before is told at the top of the [crate].
+//! The [crate] documentation has the rules for lanes that differ from those before.
 
 use std::collections::VecDeque;
 
@@ -21,35 +21,35 @@ use crate::owners::COMMON;
 use crate::sessions::Sessions;
 use crate::{Config, Venue};
 
-/// What a line with a journal is opened with.
+/// Configuration of a line with a journal.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LineConfig {
-    /// The venue. A journal that is there must be of the same number; its symbols stay, and more may come.
+    /// Venue. An existing journal must have the same venue number; its symbols stay, and more can be added.
     pub venue: Config,
-    /// Where its journal lies: a log that keeps everything.
+    /// Log of the journal, which must keep everything.
     pub journal: LogConfig,
-    /// The market of a line without ticks: what the maker quotes, and quotes again when a side of it is used up. A bid is
-    /// below its offer, and a symbol has one quote.
+    /// Quotes of the maker on a line without ticks, renewed when a side is used up. A bid must be below its offer, and
+    /// a symbol has at most one quote.
     pub quotes: Vec<TopOfBook>,
-    /// What goes wrong on purpose.
+    /// Injected faults.
     pub faults: Faults,
 }
 
-/// A venue as its journal and its lanes tell it.
+/// Venue that was recovered from its journal and its lanes.
 pub(crate) struct Recovered {
     pub venue: Venue,
     pub journal: Journal,
     pub faults: Faulty,
     pub sessions: Sessions,
-    /// Requests that the lane had given up before the venue could read them.
+    /// Number of requests that the lane overwrote before the venue read them.
     pub missed: u64,
-    /// Reports that were said, and that the lane does not hold.
+    /// Reports of the replay that the lane does not hold.
     pub unsent: VecDeque<ExecutionReport>,
 }
 
 impl Recovered {
-    /// Replays the journal against these lanes, or none, or begins one, and moves the readers behind what it holds. `stamp`
-    /// (ticks) is of what is written now.
+    /// Replays the journal against these lanes, or without lanes, or begins a journal, and moves the readers behind the
+    /// journaled messages. `stamp` (ticks) is the time of the records written now.
     pub fn open(
         stamp: u64,
         config: &LineConfig,
@@ -84,7 +84,7 @@ impl Recovered {
         }
         match market {
             Some(market) if replay.market.goes_on(market)? => {
-                // Of ticks, the next one makes up for those that are gone.
+                // Lost ticks are not counted: each tick replaces the one before.
                 skip(market, replay.market.next)?;
             }
             Some(market) => write(Record::Market(Lane::new(market.owner(), market.sequence())))?,
@@ -98,13 +98,13 @@ impl Recovered {
     }
 }
 
-/// Moves a reader behind what the journal holds of its lane; gives how many messages behind that are gone.
+/// Moves a reader to the message `next` of its lane. Returns the number of messages from there on that are gone.
 fn skip(reader: &mut Reader, next: u64) -> Result<u64, ReadError> {
     while reader.sequence() < next && reader.next()? != Next::Empty {}
     Ok(reader.sequence().saturating_sub(next))
 }
 
-/// A lane that the venue reads, as the journal knows it.
+/// Inbound lane as recorded in the journal, with the next sequence number.
 #[derive(Default)]
 struct Inbound {
     lane: Option<Lane>,
@@ -116,7 +116,7 @@ impl Inbound {
         Self { lane: Some(lane), next: lane.first }
     }
 
-    /// True if this reader's lane is the one that the journal knows.
+    /// Returns whether this reader's lane is the recorded one, and reaches the recorded end.
     fn goes_on(&self, reader: &Reader) -> Result<bool, RecoverError> {
         if !self.lane.is_some_and(|lane| lane.is_of(reader.owner())) {
             return Ok(false);
@@ -126,7 +126,7 @@ impl Inbound {
     }
 }
 
-/// A replay on its way.
+/// State of a replay.
 struct Replay {
     config: Config,
     venue: Venue,
@@ -134,16 +134,17 @@ struct Replay {
     ticks: LastTicks,
     requests: Inbound,
     market: Inbound,
-    /// Whose the report lane is, and where it ends.
+    /// Owner of the report lane.
     owner: Owner,
+    /// Sequence number at the end of the report lane.
     tail: u64,
-    /// How many reports it holds of this venue; none while the journal speaks of other lanes.
+    /// Number of this venue's reports in the report lane; none while the replayed records belong to another lane.
     held: Option<u64>,
-    /// How many the venue has said on it.
+    /// Number of reports that the replay produced for that lane.
     said: u64,
     unsent: VecDeque<ExecutionReport>,
     sessions: Sessions,
-    /// What the record before was of.
+    /// Way of the replayed records.
     way: usize,
     made: Vec<(usize, ExecutionReport)>,
 }
@@ -212,7 +213,7 @@ impl Replay {
         Ok(())
     }
 
-    /// What was said on lanes before this one is gone, sent or not.
+    /// Starts the reports of a new lane. Reports for earlier lanes are dropped, sent or not.
     fn meet_reports(&mut self, lane: Lane) {
         self.held = self.tail.checked_sub(lane.first).filter(|_| lane.is_of(self.owner));
         self.said = 0;
@@ -227,7 +228,7 @@ impl Replay {
             _ => {}
         }
         let way = input.way(self.way);
-        // The operator was refused then as now: nothing was said.
+        // The only error is a refused operator action, which had no effect before the restart either.
         let books = (&mut self.venue, &mut self.faults);
         let _ = self.sessions.apply(way, stamp, input, books, &mut self.made);
         for (way, report) in self.made.drain(..) {

@@ -1,6 +1,6 @@
-//! Why a request is refused.
+//! Reasons of rejections.
 
-/// The reason of a `Rejected` or `CancelRejected` report, and of a status that is none.
+/// Reason of a `Rejected` or `CancelRejected` report, or of a status report for an unknown order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 #[repr(u16)]
 pub enum Reject {
@@ -10,10 +10,10 @@ pub enum Reject {
     /// A new order's id was used before.
     #[error("an order with this id was here before; take an id that was never used")]
     DuplicateId = 2,
-    /// A side, order type, time in force, position effect or kind of mass cancel is none that exists.
+    /// A side, order type, time in force, position effect or kind of mass cancel has no valid code.
     #[error("a code field holds no known code; is the sender of another version?")]
     UnknownCode = 3,
-    /// The instrument does not exist here.
+    /// The venue does not have the instrument.
     #[error("the venue has no such symbol; use an id below its number of symbols")]
     UnknownSymbol = 4,
     /// The quantity is not above zero.
@@ -25,13 +25,13 @@ pub enum Reject {
     /// No order ever had the id that a cancel, replace or status request names.
     #[error("no order has this id; name the order by the id of its new-order request")]
     UnknownOrder = 7,
-    /// The order that a cancel or replace names is done.
+    /// The order that a cancel or replace names has ended.
     #[error("the order is filled, canceled, expired or rejected already; there is nothing left to change")]
     TooLate = 8,
-    /// The order that a status request names was done on an earlier day.
+    /// The order that a status request names ended on an earlier day.
     #[error("the order was done on an earlier day, of which the venue keeps nothing; look into that day's reports")]
     Forgotten = 9,
-    /// The venue was told to refuse some orders.
+    /// The venue is configured to reject some orders, or the order is conditional.
     #[error("the simulated venue was told to refuse some orders, and this is one; send it again under another id")]
     OnOrder = 10,
 }
@@ -51,12 +51,12 @@ impl Reject {
         Self::OnOrder,
     ];
 
-    /// The code in a report's `reason`.
+    /// Returns the code in a report's `reason`.
     pub const fn code(self) -> u16 {
         self as u16
     }
 
-    /// The reason with this code, if there is one.
+    /// Returns the reason with this code, if the code is valid.
     pub fn from_code(code: u16) -> Option<Self> {
         Self::ALL.into_iter().find(|reject| reject.code() == code)
     }

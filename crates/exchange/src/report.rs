@@ -1,4 +1,4 @@
-//! Writes the execution reports. Each report of an accepted order but its status is one event of that order.
+//! Writes the execution reports. Each report of an accepted order, except its status, is one event of that order.
 
 use tickpath_market::{
     AccountId, ClientOrderId, ExecType, ExecutionReport, NewOrder, OrdStatus, OrderId, Price, Quantity, SymbolId,
@@ -9,24 +9,24 @@ use crate::fills::{Fill, Fills};
 use crate::known::Ended;
 use crate::{Order, Reject};
 
-/// What the reports of one call have in common, and where they go.
+/// Writer of the reports of one call, with the fields that they share.
 pub(crate) struct Scribe<'a> {
     pub venue: VenueId,
     pub symbol: SymbolId,
-    /// When the cause of the reports arrived, in ticks.
+    /// Arrival time of the input that causes the reports, in ticks.
     pub stamp: u64,
     pub fills: &'a mut Fills,
     pub reports: &'a mut Vec<ExecutionReport>,
 }
 
 impl Scribe<'_> {
-    /// The venue has the order.
+    /// Reports that an order is accepted.
     pub fn accepted(&mut self, order: &mut Order, request: ClientOrderId) {
         let report = self.event(order, request, ExecType::New);
         self.reports.push(report);
     }
 
-    /// A part of the order, or the rest of it, was filled. Quotes have nobody to tell.
+    /// Reports a fill of a part of the order or of its rest. Quotes get no reports.
     pub fn traded(&mut self, order: &mut Order, request: ClientOrderId, price: Price, quantity: Quantity) {
         if order.is_quote() {
             return;
@@ -41,13 +41,13 @@ impl Scribe<'_> {
         self.reports.push(report);
     }
 
-    /// The order has its new price and total.
+    /// Reports an order's new price and total.
     pub fn replaced(&mut self, order: &mut Order, request: ClientOrderId) {
         let report = self.event(order, request, ExecType::Replaced);
         self.reports.push(report);
     }
 
-    /// The order has left, on request or because its time is over.
+    /// Reports that an order has left the book, canceled or expired.
     pub fn ended(&mut self, order: &mut Order, request: ClientOrderId, how: (ExecType, OrdStatus)) {
         let (exec_type, status) = how;
         let report = ExecutionReport {
@@ -58,13 +58,13 @@ impl Scribe<'_> {
         self.reports.push(report);
     }
 
-    /// A replace was refused; the order goes on.
+    /// Reports a rejected replace of an order that keeps working.
     pub fn kept(&mut self, order: &mut Order, request: ClientOrderId, reject: Reject) {
         let report = ExecutionReport { reason: reject.code(), ..self.event(order, request, ExecType::CancelRejected) };
         self.reports.push(report);
     }
 
-    /// A cancel or replace was refused because no such order rests here.
+    /// Reports a rejected cancel or replace of an order that does not rest here.
     pub fn absent(&mut self, order: OrderId, request: ClientOrderId, account: AccountId, reject: Reject) {
         self.reports.push(ExecutionReport {
             order_id: order,
@@ -80,7 +80,7 @@ impl Scribe<'_> {
         });
     }
 
-    /// A new order was refused. `sequence` is 1 if the refusal is an event of this order id, and zero if it is not.
+    /// Reports a rejected new order. `sequence` is 1 if the rejection is an event of this order id, and otherwise zero.
     pub fn rejected(&mut self, new: &NewOrder, sequence: u64, reject: Reject) {
         self.reports.push(ExecutionReport {
             order_id: OrderId(new.client_order_id.0),
@@ -99,7 +99,7 @@ impl Scribe<'_> {
         });
     }
 
-    /// The next event of an order, with the order as it stands.
+    /// Counts an event of an order. Returns its report with the order's present state.
     fn event(&self, order: &mut Order, request: ClientOrderId, exec_type: ExecType) -> ExecutionReport {
         order.events += 1;
         let stands = stands(self.venue, self.symbol, self.stamp, order);
@@ -107,7 +107,7 @@ impl Scribe<'_> {
     }
 }
 
-/// A resting order as it stands: what all its reports say.
+/// Returns the fields that all reports of a resting order share.
 pub(crate) fn stands(venue: VenueId, symbol: SymbolId, stamp: u64, order: &Order) -> ExecutionReport {
     ExecutionReport {
         order_id: order.id,
@@ -126,7 +126,7 @@ pub(crate) fn stands(venue: VenueId, symbol: SymbolId, stamp: u64, order: &Order
     }
 }
 
-/// An order as it ended: what all later reports of it say.
+/// Returns the fields that all later reports of an ended order share.
 pub(crate) fn stood(venue: VenueId, stamp: u64, id: OrderId, ended: &Ended) -> ExecutionReport {
     ExecutionReport {
         order_id: id,
@@ -145,7 +145,7 @@ pub(crate) fn stood(venue: VenueId, stamp: u64, id: OrderId, ended: &Ended) -> E
     }
 }
 
-/// The status that the quantities alone give.
+/// Returns the status that follows from the quantities alone.
 fn standing(order: &Order) -> OrdStatus {
     if order.is_filled() {
         OrdStatus::Filled

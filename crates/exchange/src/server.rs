@@ -1,14 +1,14 @@
-//! A venue as a process: it serves one OMS over lanes and any number of lines over sockets, goes on when they are back, and
-//! stops when it is told to.
+//! A venue as a process: it serves one OMS over lanes and any number of lines over sockets, resumes when they
+//! reconnect, and runs until its stop flag is set.
 //!
 //! ```text
-//!             ┌──────────────── the OMS has gone, or has other lanes ────────────────┐
+//!             ┌──────────────── the OMS has exited, or has new lanes ────────────────┐
 //!             ▼                                                                      │
 //!   start ─> wait for lanes ──> Line::resume: the journal against these lanes ──> serve ──> stop
-//!             its market goes on
+//!             its market keeps moving
 //! ```
 //!
-//! Sockets are served all the time, with lanes and without.
+//! Sockets are served all the time, with lanes and without them.
 
 use std::mem::replace;
 use std::os::unix::fs::MetadataExt;
@@ -28,38 +28,40 @@ use crate::lanes::{Absent, Found, Joined, LanePlaces, Lanes};
 use crate::line::Line;
 use crate::settings::Settings;
 
-/// Between two looks for lanes that are not there, and for what a sleeper is not woken by.
+/// Interval between two checks for absent lanes, and for events that wake no sleeper, in nanoseconds.
 const LOOK_NS: u64 = 10_000_000;
-/// Between two looks whether the lanes are still the same.
+/// Interval between two checks that the lanes are still the joined ones, in nanoseconds.
 const WATCH_NS: u64 = 100_000_000;
-/// The longest that a sleeper whose sockets can wake it does not see what its lanes bring.
+/// Max sleep, in nanoseconds, of a thread that only its sockets can wake, and so its max delay for messages in its
+/// lanes.
 const LANES_NS: u64 = 200_000;
-/// What is in the way of joining for longer than this stays there. An OMS that starts passes by.
+/// Patience with an obstacle to joining, in nanoseconds: an OMS that starts removes it sooner, any other one is
+/// permanent.
 const PATIENCE_NS: u64 = 3_000_000_000;
 const MINUTE_NS: u64 = 60_000_000_000;
 
-/// What a running venue is told from outside, by a signal's handler or another thread.
+/// Commands to a running venue, set by a signal handler or another thread.
 #[derive(Debug, Clone, Default)]
 pub struct Orders {
-    /// To stop.
+    /// Stops the venue.
     pub stop: Arc<AtomicBool>,
-    /// To read its file again, and take up the faults in it.
+    /// Makes the venue read its file again and apply the faults in it.
     pub reload: Arc<AtomicBool>,
-    /// To end its day, as [`Venue::end_of_day`](crate::Venue::end_of_day) does.
+    /// Ends the venue's day, as [`Venue::end_of_day`](crate::Venue::end_of_day) does.
     pub end_day: Arc<AtomicBool>,
 }
 
-/// Runs a venue on this thread until it is told to stop.
+/// Runs a venue on this thread until [`Orders::stop`] is set.
 pub fn run<C: Clock>(
     clock: C,
     settings: Settings,
     orders: &Orders,
     tell: &mut dyn FnMut(Event),
 ) -> Result<(), ServerError> {
-    // While the thread has its CPU and its priority yet to come: that is measured with another one beside.
+    // Before the thread is pinned and prioritised, because this measures wake-ups with a second thread.
     let rests = (settings.wait == Wait::Adaptive).then(|| AdaptiveWait::new(clock.clone()));
     settle(settings.cpu, settings.priority)?;
-    // The password of its lines lies in its memory: no core dump has it. A system that refuses this leaves it to LimitCORE=0.
+    // Keeps the lines' password out of core dumps. If the system refuses this, LimitCORE=0 must do it.
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     let has_lanes = !settings.oms.is_empty();
     let places =
@@ -78,7 +80,7 @@ pub fn run<C: Clock>(
         loss_notice: LossNotice::default(),
         rests,
     };
-    // Taken before anything is waited for: who comes second is told at once.
+    // Opened before any wait, so that a second process of the same venue fails at once.
     server.journal = Some(server.open_journal()?);
     server.open_feed()?;
     if server.settings.faults.is_any() {
@@ -108,23 +110,23 @@ pub fn run<C: Clock>(
 struct Server<'a, C> {
     clock: C,
     settings: Settings,
-    /// None if no OMS comes by lanes.
+    /// None if no OMS uses lanes.
     places: Option<LanePlaces>,
     orders: &'a Orders,
     tell: &'a mut dyn FnMut(Event),
-    /// While there is no line.
+    /// Open journal while there is no line.
     journal: Option<Writer>,
     line: Option<Line<C>>,
     feed: Option<Feed<C>>,
     gate: Option<Gate>,
-    /// The folder of the tick topic that is read.
+    /// Folder of the tick topic that the market reads.
     topic: Option<Folder>,
     loss_notice: LossNotice,
-    /// If it waits by adapting.
+    /// Present with the `adaptive` wait alone.
     rests: Option<AdaptiveWait<C>>,
 }
 
-/// Why lanes were left.
+/// Reason for leaving the lanes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Left {
     Stop,
@@ -133,10 +135,10 @@ enum Left {
     OtherTicks,
 }
 
-/// Device and inode of a log's folder: a log that is made anew has another one.
+/// Device and inode of a log's folder: a log that is made anew has another inode.
 type Folder = (u64, u64);
 
-/// What was told of messages that were lost, and when, in ticks.
+/// Last reported counts of lost messages (refused, missed), and the time of that report, in ticks.
 #[derive(Default)]
 struct LossNotice {
     lost: (u64, u64),
@@ -144,9 +146,9 @@ struct LossNotice {
 }
 
 impl<C: Clock> Server<'_, C> {
-    /// Lanes of an OMS that is there; none if the venue is told to stop before. Its market goes on meanwhile.
+    /// Waits for the lanes of a running OMS while the market keeps moving. Returns none if the venue is stopped before.
     fn await_lanes(&mut self, left: Option<Left>) -> Result<Option<Lanes>, ServerError> {
-        // Of an OMS that has gone that was told already.
+        // The exit of an OMS was reported when its lanes were left.
         let (mut told_lanes, mut told_oms) = (false, left == Some(Left::OmsGone));
         let mut refused_at = None;
         while !self.orders.stop.load(Ordering::Acquire) {
@@ -171,7 +173,7 @@ impl<C: Clock> Server<'_, C> {
                 }
                 Absent::Oms => {
                     refused_at = None;
-                    // An OMS that makes its lanes comes itself a moment later.
+                    // Not reported after missing lanes: an OMS that makes its lanes reads them a moment later.
                     if !(replace(&mut told_oms, true) || told_lanes) {
                         (self.tell)(Event::NoOms { oms });
                     }
@@ -188,7 +190,7 @@ impl<C: Clock> Server<'_, C> {
         Ok(None)
     }
 
-    /// Serves sockets for a look's time.
+    /// Serves sockets until [`LOOK_NS`] have passed since `began`.
     fn rest_until(&mut self, began: u64) -> Result<(), ServerError> {
         while !self.is_over(LOOK_NS, began) {
             if self.turn()? == 0 {
@@ -198,7 +200,7 @@ impl<C: Clock> Server<'_, C> {
         Ok(())
     }
 
-    /// Without lanes: serves sockets until it is told to stop.
+    /// Serves sockets without lanes until [`Orders::stop`] is set.
     fn serve_sockets(&mut self) -> Result<(), ServerError> {
         while !self.orders.stop.load(Ordering::Acquire) {
             let began = self.clock.ticks();
@@ -214,7 +216,8 @@ impl<C: Clock> Server<'_, C> {
         Ok(())
     }
 
-    /// Listens, if it is to, and then needs its books at once.
+    /// Opens the listeners, if the settings name any. Recovers the books first, because sockets are served without
+    /// lanes.
     fn open_gate(&mut self) -> Result<(), ServerError> {
         if self.settings.listen.is_empty() {
             return Ok(());
@@ -236,7 +239,7 @@ impl<C: Clock> Server<'_, C> {
         Ok(())
     }
 
-    /// One turn of lanes, market and sockets. Says how much there was to do.
+    /// Runs one turn of lanes, market and sockets. Returns the number of messages handled.
     fn turn(&mut self) -> Result<usize, LineError> {
         let Some(line) = &mut self.line else { return Ok(0) };
         let mut done = line.poll()?;
@@ -249,7 +252,7 @@ impl<C: Clock> Server<'_, C> {
         Ok(done)
     }
 
-    /// Passes the time of an empty turn.
+    /// Waits after a turn without work, as the `wait` setting asks.
     fn rest(&mut self) {
         let rest = match (self.settings.wait, &mut self.rests) {
             (Wait::Busy, _) => Rest::Spin,
@@ -271,7 +274,7 @@ impl<C: Clock> Server<'_, C> {
         }
     }
 
-    /// The venue as its journal tells it, on these lanes; none if they were taken away meanwhile.
+    /// Recovers the venue from its journal on these lanes. Returns none if the lanes were removed meanwhile.
     fn resume(&mut self, lanes: Lanes) -> Result<Option<Joined>, ServerError> {
         let Lanes { requests, reports, joined } = lanes;
         let (journal, market) = self.line.take().map_or_else(|| (self.journal.take(), None), Line::into_parts);
@@ -309,7 +312,8 @@ impl<C: Clock> Server<'_, C> {
         Ok(Left::Stop)
     }
 
-    /// What is looked at now and then: whether the lanes and the ticks are still the same, and what is to be told.
+    /// Does the chores, reports losses, and checks that lanes and ticks are still the same. Returns the reason to
+    /// leave.
     fn look(&mut self, joined: &Joined) -> Result<Option<Left>, ServerError> {
         self.chores()?;
         self.tell_lost();
@@ -336,7 +340,7 @@ impl<C: Clock> Server<'_, C> {
         }
     }
 
-    /// What is to be done now and then, with lanes and without.
+    /// Publishes quotes, reloads the faults and ends the day when due, with lanes and without them.
     fn chores(&mut self) -> Result<(), ServerError> {
         if let (Some(feed), Some(topic)) = (&mut self.feed, &self.settings.publish) {
             feed.turn().map_err(|reason| ServerError::Publish { topic: topic.clone(), reason })?;
@@ -345,7 +349,8 @@ impl<C: Clock> Server<'_, C> {
         self.end_day()
     }
 
-    /// Ends the day if it was told to. A venue that has met no line yet has no order to end, and does so once it has one.
+    /// Ends the day if [`Orders::end_day`] is set. Without a line there is no order to expire, and the flag stays set
+    /// until there is a line.
     fn end_day(&mut self) -> Result<(), ServerError> {
         let Some(line) = &mut self.line else { return Ok(()) };
         if !self.orders.end_day.swap(false, Ordering::AcqRel) {
@@ -358,7 +363,8 @@ impl<C: Clock> Server<'_, C> {
         Ok(())
     }
 
-    /// Takes up the faults of the file as it is now, if it was told to read it again.
+    /// Reads the file again and applies its faults, if [`Orders::reload`] is set. Reports mistakes and keeps the old
+    /// faults.
     fn reload(&mut self) -> Result<(), ServerError> {
         if !self.orders.reload.swap(false, Ordering::AcqRel) {
             return Ok(());
@@ -379,7 +385,7 @@ impl<C: Clock> Server<'_, C> {
         Ok(())
     }
 
-    /// Says how many messages were lost, once a minute if they become more.
+    /// Reports the number of lost messages, at most once a minute and only after an increase.
     fn tell_lost(&mut self) {
         let Some(line) = &self.line else { return };
         let lost = (line.refused(), line.missed());
@@ -398,12 +404,13 @@ impl<C: Clock> Server<'_, C> {
         })
     }
 
-    /// The tick topic, which is made if its feed has not come yet; the reader from before if it is the same topic.
+    /// Opens the tick topic, which it creates if the feed has not done so yet. Keeps the reader `before` on the same
+    /// topic.
     fn open_market(&mut self, before: Option<Reader>) -> Result<Option<Reader>, OpenError> {
         let Some(place) = &self.settings.ticks else { return Ok(None) };
         if !place.exists() {
             let topic = LogConfig::topic(place.clone(), Policy::Overwrite);
-            // If the feed has come just now, it is there as well.
+            // Fails if the feed has created the topic meanwhile, and then the topic exists as well.
             drop(Writer::open(&topic, self.clock.calibration()));
         }
         let found = folder(place);
@@ -414,14 +421,15 @@ impl<C: Clock> Server<'_, C> {
         let began = self.clock.ticks();
         loop {
             match Reader::open(place, Start::Oldest, Registration::Registered) {
-                // Its feed is just making it.
+                // The feed is still creating it.
                 Err(OpenError::NotFound(_)) if !self.is_over(PATIENCE_NS, began) => sleep_ns(LOOK_NS),
                 opened => return opened.map(Some),
             }
         }
     }
 
-    /// The topic that quotes are published on. Who reads it may be making it just now.
+    /// Opens the topic for published quotes. Its reader may hold the writer's place for a moment while it creates the
+    /// topic.
     fn open_feed(&mut self) -> Result<(), OpenError> {
         let Settings { publish: Some(topic), quotes, .. } = &self.settings else { return Ok(()) };
         let began = self.clock.ticks();

@@ -1,13 +1,13 @@
-//! Lines that come by sockets: what of each the journal knows. Which way an input came by is a part of it.
+//! Journaled state of the socket lines. A way is the route of an input or report, and the journal records it.
 //!
 //! ```text
 //!   way 0      the lanes
-//!   way 1 …    a line each, in the order in which they first came; a line that is forgotten leaves its way to another
+//!   way 1 …    a line each, in the order of their first logons; a forgotten line leaves its way to another line
 //! ```
 //!
-//! The answer to a request goes back by its way; what happens to an order later goes by the way of the last request of its
-//! owner that named the order. Reports of a line are numbered, and kept until the other side confirms that they are in its
-//! journal: a replay says them again.
+//! The answer to a request goes back by its way; later reports of an order go by the way of its owner's last request
+//! for that order. Reports of a line are numbered, and kept until the client confirms that they are in its journal; a
+//! replay of the venue's journal produces them again.
 
 use std::collections::VecDeque;
 
@@ -19,10 +19,10 @@ use crate::journal::Lane;
 use crate::owners::{COMMON, Meant, Owners, Told};
 use crate::{FillError, Venue};
 
-/// Reports, each with the time (ticks) that it waits for.
+/// Report with its earliest time of sending (ticks).
 pub(crate) type Due = (u64, ExecutionReport);
 
-/// All lines that come by sockets, and the owners of all orders.
+/// All socket lines, and the owners of all orders.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
     pub list: Vec<Session>,
@@ -30,36 +30,37 @@ pub(crate) struct Sessions {
     told: Vec<Told>,
 }
 
-/// A line that comes by sockets.
+/// State of a socket line.
 #[derive(Debug)]
 pub(crate) struct Session {
-    /// Whose numbers these are, and which life of them.
+    /// Client journal that the line's sequence numbers belong to.
     pub journal: u64,
+    /// Incarnation of that journal.
     pub incarnation: u64,
-    /// All requests below this number are taken.
+    /// Number of the next request; all below it are taken.
     pub next_request: u64,
-    /// The number of the first report that is kept.
+    /// Number of the first report that is kept.
     pub first: u64,
     kept: VecDeque<Due>,
-    /// Below this number the journal knows that reports need not be kept.
+    /// Number of the first report that must be kept, as the journal has it.
     pub trimmed: u64,
-    /// A request was taken, or a report was made for it.
+    /// Whether the line ever sent a request or had a report.
     is_used: bool,
 }
 
 impl Sessions {
-    /// The line that comes by this way.
+    /// Returns the line of this way.
     pub fn get(&self, way: usize) -> Option<&Session> {
         self.list.get(way.checked_sub(1)?)
     }
 
-    /// The same, to change it.
+    /// Returns the line of this way, mutably.
     pub fn get_mut(&mut self, way: usize) -> Option<&mut Session> {
         self.list.get_mut(way.checked_sub(1)?)
     }
 
-    /// The requests of a line begin with this one; `oms` is [`COMMON`] if it names none. A line that came by this way before
-    /// and is another one is forgotten.
+    /// Starts the requests of a line at `lane.first`; `oms` is [`COMMON`] if the line names no OMS. Forgets a different
+    /// line that had this way before.
     pub fn meet_requests(&mut self, way: usize, lane: Lane, oms: u64) {
         let Lane { journal, incarnation, first } = lane;
         let is_known = self.get(way).is_some_and(|session| session.journal == journal);
@@ -84,7 +85,7 @@ impl Sessions {
         }
     }
 
-    /// Its reports begin with this one.
+    /// Starts the reports of a line at `lane.first`.
     pub fn meet_reports(&mut self, way: usize, lane: Lane) {
         if let Some(session) = self.get_mut(way) {
             session.kept.clear();
@@ -92,7 +93,7 @@ impl Sessions {
         }
     }
 
-    /// Applies an input that came by `way`, and leaves in `out`, which is empty, its reports, each with the way that it goes.
+    /// Applies an input that came by `way`, and fills the empty `out` with its reports, each with the way that it goes.
     pub fn apply(
         &mut self,
         way: usize,
@@ -120,8 +121,8 @@ impl Sessions {
         applied
     }
 
-    /// A way whose line can be forgotten: nothing is kept for it, no order of it rests, and it is not one of `here`. A line
-    /// that never sent anything goes first.
+    /// Returns a way with a forgettable line: no report is kept for it, no order of it rests, and it is not in `here`.
+    /// A line that was never used goes first.
     pub fn forgettable(&self, here: &[usize], venue: &Venue) -> Option<usize> {
         let rests = self.owners.resting(self.list.len() + 1, venue);
         let is_over = |way: usize, session: &Session| session.kept.is_empty() && !rests[way] && !here.contains(&way);
@@ -139,7 +140,7 @@ impl Sessions {
         }
     }
 
-    /// Reports below this number need not be kept.
+    /// Drops kept reports below this number, which the client has confirmed.
     pub fn trim(&mut self, way: usize, number: u64) {
         let Some(session) = self.get_mut(way) else { return };
         let gone = number.saturating_sub(session.first).min(session.kept.len() as u64);
@@ -147,7 +148,7 @@ impl Sessions {
         session.first += gone;
     }
 
-    /// The same, as the journal says.
+    /// Does as [`Self::trim`] for a journal record, and notes that the journal has this number.
     pub fn trimmed(&mut self, way: usize, number: u64) {
         self.trim(way, number);
         if let Some(session) = self.get_mut(way) {
@@ -155,19 +156,19 @@ impl Sessions {
         }
     }
 
-    /// When the next report that is held back may go, if there is any.
+    /// Returns the earliest time (ticks) that a line's last kept report waits for, if any is delayed.
     pub fn due(&self) -> Option<u64> {
         self.list.iter().filter_map(|session| session.kept.back()).map(|(due, _)| *due).filter(|&due| due > 0).min()
     }
 }
 
 impl Session {
-    /// The number of the next report that will be said.
+    /// Returns the number of the next report.
     pub fn end(&self) -> u64 {
         self.first + self.kept.len() as u64
     }
 
-    /// The report with this number, if it was said and is kept.
+    /// Returns the report with this number, if it is kept.
     #[inline]
     pub fn report(&self, number: u64) -> Option<&Due> {
         self.kept.get(usize::try_from(number.checked_sub(self.first)?).ok()?)

@@ -1,6 +1,6 @@
-//! What a venue is told by its files: `exchange.toml`, and the table of instruments that it names.
+//! Configuration files of a venue: `exchange.toml`, and the table of instruments that it names.
 //!
-//! All mistakes of both files are told at once, each with its line. A relative path begins at the folder of the file.
+//! All mistakes of both files are reported at once, each with its line. Relative paths start at the folder of the file.
 
 mod init;
 mod instruments;
@@ -21,65 +21,65 @@ pub use init::{InitError, init};
 use crate::lanes::LanePlaces;
 use crate::{Config, Faults, LineConfig};
 
-/// Open files of the exchange itself: journal, lanes, market data.
+/// Number of files that the exchange itself opens: journal, lanes, market data.
 const OWN_FILES: u64 = 32;
-/// Connections at once, unless more lines may be known.
+/// Max connections at once, unless `most_lines` is larger.
 pub(crate) const CONNECTIONS: usize = 64;
 
-/// Venue numbers are below this.
+/// Upper bound of venue numbers, exclusive.
 const VENUES: u16 = 1 << 12;
-/// The longest that a report is held back on purpose, in milliseconds.
+/// Max injected delay of a report, in milliseconds.
 const MOST_DELAY_MS: u64 = 3_600_000;
 const MS_NS: u64 = 1_000_000;
-/// Lines by sockets that are known at once, where the file does not say.
+/// Default of `most_lines`: socket lines that are known at once.
 const MOST_LINES: usize = 64;
 
 const WAITS: &[(&str, Wait)] =
     &[("busy", Wait::Busy), ("yield", Wait::Yield), ("block", Wait::Block), ("adaptive", Wait::Adaptive)];
 
-/// All that a venue as a process is told.
+/// Settings of a venue as a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// The file.
+    /// Path of the settings file.
     pub file: PathBuf,
-    /// The venue's number, as its OMS has it.
+    /// Venue number, which must match the OMS's configuration.
     pub venue: VenueId,
-    /// What the lanes of its OMS are called; empty if none comes by lanes.
+    /// Name of the OMS, which its lanes carry; empty if no OMS uses lanes.
     pub oms: String,
-    /// Where lines come in by sockets.
+    /// Listen addresses for socket lines.
     pub listen: Vec<Address>,
-    /// The password that lines by sockets prove; without one, none is asked for.
+    /// Password that socket lines must prove; if absent, lines need no proof.
     pub password: Option<Password>,
-    /// Lines by sockets that are known at once.
+    /// Max socket lines that are known at once.
     pub most_lines: usize,
-    /// The folder of its journal.
+    /// Folder of the venue's journal.
     pub journal: PathBuf,
-    /// The table of instruments.
+    /// Path of the table of instruments.
     pub instruments_file: PathBuf,
-    /// What can be traded here.
+    /// Instruments that can be traded here, with their ids.
     pub instruments: Vec<(Symbol, SymbolId)>,
-    /// A topic in shared memory that moves its market.
+    /// Tick topic in shared memory that moves the market.
     pub ticks: Option<Place>,
-    /// What it quotes where it has no ticks.
+    /// The maker's quotes of a venue without ticks.
     pub quotes: Vec<TopOfBook>,
-    /// A topic in shared memory that it tells its quotes on.
+    /// Topic in shared memory that the quotes are published on.
     pub publish: Option<Place>,
-    /// What goes wrong on purpose.
+    /// Injected faults.
     pub faults: Faults,
-    /// Room for so many resting orders is made at the start.
+    /// Number of resting orders with memory allocated at the start.
     pub expected_orders: usize,
-    /// How its thread passes the time.
+    /// Wait strategy of the venue's thread.
     pub wait: Wait,
-    /// The processor of its thread.
+    /// Processor of the venue's thread.
     pub cpu: Option<usize>,
-    /// The priority of its thread.
+    /// Priority of the venue's thread.
     pub priority: Priority,
 }
 
-/// Why there are no settings: all that is wrong, file by file.
+/// Error of unusable settings files: all mistakes, file by file.
 #[derive(Debug)]
 pub struct Wrong {
-    /// What is wrong with each file that is not right.
+    /// Mistakes of each faulty file.
     pub list: Vec<SettingsError>,
 }
 
@@ -105,12 +105,12 @@ impl Settings {
         let own = tickpath_settings::read(file, |top| taken = Some(Self::take(top)));
         let mut list: Vec<SettingsError> = own.err().into_iter().collect();
         let Some((settings, table)) = taken else { return Err(Wrong { list }) };
-        // A table that the file does not name is the file's mistake.
+        // A missing name of the table is reported as a mistake of the file alone.
         list.extend(table.filter(|_| !settings.instruments_file.as_os_str().is_empty()));
         if list.is_empty() { Ok(settings) } else { Err(Wrong { list }) }
     }
 
-    /// What its line is opened with.
+    /// Returns the configuration for [`Line::open`](crate::Line::open).
     pub fn line(&self) -> LineConfig {
         let symbols = self.instruments.iter().map(|(_, SymbolId(number))| number + 1).max().unwrap_or(0);
         LineConfig {
@@ -121,7 +121,7 @@ impl Settings {
         }
     }
 
-    /// What is no mistake, and yet may not be meant: a sentence each.
+    /// Returns a warning for each valid setting that may be unintended, one sentence each.
     pub fn doubts(&self) -> Vec<String> {
         let mut doubts = Vec::new();
         let file = self.file.display();
@@ -140,7 +140,7 @@ impl Settings {
         doubts
     }
 
-    /// A sentence, if the limit of open files is too low for the lines that may come.
+    /// Returns a warning if the limit of open files is too low for the configured number of lines.
     pub fn limit_doubt(&self) -> Option<String> {
         let needed = OWN_FILES + self.most_lines.max(CONNECTIONS) as u64;
         let limit = getrlimit(Resource::Nofile).current.filter(|&limit| limit < needed && !self.listen.is_empty())?;
@@ -150,11 +150,11 @@ impl Settings {
         ))
     }
 
-    /// The settings, and what is wrong with the table of instruments.
+    /// Reads the settings from the file's sections. Returns them, and the mistakes of the table of instruments.
     fn take(top: &mut Section<'_>) -> (Self, Option<SettingsError>) {
         let number: Option<u16> = top.number("venue", 0..=VENUES - 1);
         if !top.has("venue") {
-            // Tells that it is missing.
+            // Reports the missing key.
             top.need_number("venue", 0..=VENUES - 1);
         }
         let venue = VenueId(number.unwrap_or_default());
@@ -232,7 +232,7 @@ fn topic(top: &mut Section<'_>, key: &str) -> Option<Place> {
     Place::shared_memory(&name).map_err(|reason| top.mistake(key, reason)).ok()
 }
 
-/// Adds a `[[quote]]`. What can be traded is not known if the table has mistakes.
+/// Adds a `[[quote]]`. `is_known` is false if the table has mistakes, and then its symbol is not checked.
 fn quote(quote: &mut Section<'_>, settings: &mut Settings, is_known: bool) {
     let name: Option<Symbol> = quote.need_parsed("symbol");
     let bid: Price = above_zero(quote, "bid", Price::ZERO);
@@ -284,7 +284,7 @@ fn faults(faults: &mut Section<'_>) -> Faults {
     }
 }
 
-/// As it is seen from anywhere: a journal is known by its place.
+/// Makes a path absolute, because a journal is identified by its path.
 fn absolute(path: PathBuf) -> PathBuf {
     std::path::absolute(&path).unwrap_or(path)
 }

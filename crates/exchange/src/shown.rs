@@ -1,4 +1,4 @@
-//! Records of a venue's journal by names and values, for people.
+//! Records of a venue's journal as named fields, for people.
 
 use tickpath_market::{Price, Quantity, Request};
 use zerocopy::{FromBytes, IntoBytes};
@@ -19,7 +19,7 @@ pub enum JournalRecord<'a> {
         /// The request: a message of the record's kind.
         message: &'a [u8],
     },
-    /// Any other record: its name, and its fields with theirs.
+    /// Any other record, with its name and its named fields.
     Other(&'static str, Vec<(&'static str, Shown)>),
 }
 
@@ -38,7 +38,7 @@ impl<'a> JournalRecord<'a> {
         kind == FOUNDED && Founded::read_from_bytes(payload).is_ok()
     }
 
-    /// Reads a record; none if no venue of this version has written it.
+    /// Reads a record. Returns none if no venue of this version can have written it.
     pub fn read(kind: u8, payload: &'a [u8]) -> Option<Self> {
         let (name, fields) = match kind {
             FOUNDED => {
@@ -80,7 +80,7 @@ fn lane(payload: &[u8]) -> Option<Vec<(&'static str, Shown)>> {
     Some(vec![number("journal", journal), number("incarnation", incarnation), number("first", first)])
 }
 
-/// A tick, with the numbers that differ from the symbol's last one.
+/// Returns the fields of a tick, of its four numbers only those that differ from the symbol's last tick.
 fn moved(payload: &[u8]) -> Option<Vec<(&'static str, Shown)>> {
     let (Moved { sequence, symbol, changed }, mut numbers) = Moved::read_from_prefix(payload).ok()?;
     let mut fields = vec![number("lane_sequence", sequence), number("symbol", symbol)];

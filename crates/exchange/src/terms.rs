@@ -1,27 +1,27 @@
-//! What a new order asks for, and whether it can be had.
+//! Validation of new orders: their terms, and whether the venue can accept them.
 
 use tickpath_market::{NewOrder, OrderId, OrderType, Price, Quantity, Side, TimeInForce, VenueOrderId};
 
 use crate::{Order, Reject};
 
-/// What a new order's codes ask for.
+/// Terms of a new order, read from its codes.
 pub(crate) struct Terms {
     pub side: Side,
     pub time_in_force: TimeInForce,
     pub rest: Rest,
 }
 
-/// What happens to the part of an order that does not fill at once.
+/// Fate of the part of an order that does not fill at once.
 #[derive(PartialEq, Eq)]
 pub(crate) enum Rest {
     Works,
     Expires,
-    /// And without a whole fill there is none at all.
+    /// The order expires without any fill unless it can fill completely.
     ExpiresWhole,
 }
 
 impl Terms {
-    /// The order that is accepted on these terms.
+    /// Returns the order that the venue accepts on these terms.
     pub fn order(&self, new: &NewOrder, venue_order_id: VenueOrderId) -> Order {
         Order {
             id: OrderId(new.client_order_id.0),
@@ -37,7 +37,7 @@ impl Terms {
     }
 }
 
-/// What a new order asks for, if it can be had at a venue with so many symbols.
+/// Reads the terms of a new order, or the reason for its rejection at a venue with this number of symbols.
 pub(crate) fn terms(new: &NewOrder, symbols: usize) -> Result<Terms, Reject> {
     new.check().map_err(|_| Reject::UnknownCode)?;
     let side = Side::from_code(new.side).ok_or(Reject::UnknownCode)?;
@@ -60,7 +60,7 @@ pub(crate) fn terms(new: &NewOrder, symbols: usize) -> Result<Terms, Reject> {
     Ok(Terms { side, time_in_force, rest })
 }
 
-/// Whether an order can have this limit and this quantity.
+/// Rejects a limit or a quantity that is not above zero.
 pub(crate) fn limit_and_quantity(price: Price, quantity: Quantity) -> Result<(), Reject> {
     if quantity <= Quantity::ZERO {
         return Err(Reject::Quantity);

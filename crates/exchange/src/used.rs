@@ -1,35 +1,35 @@
-//! Which order ids were ever used, in one bit each, whatever day it was; and the hash for tables keyed by ids.
+//! The set of order ids used on any day, one bit each; and the hash for tables keyed by ids.
 //!
-//! An OMS whose ids begin with the epoch of its start never sends an old one again. The venue does not know how its
-//! clients make ids, so it keeps all of them.
+//! An OMS whose ids begin with the epoch of its start never reuses an id. The venue does not know how its clients make
+//! ids, so it keeps every used id.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use tickpath_market::OrderId;
 
-/// A table keyed by ids. Nothing may depend on its order of iteration.
+/// Table keyed by ids. No result may depend on its order of iteration.
 pub(crate) type IdMap<K, V> = HashMap<K, V, BuildHasherDefault<Fold>>;
 
-/// The set of used ids, in blocks of 512 neighbours: ids that mostly count up take little more than a bit each, and an
+/// Set of used ids, in blocks of 512 neighbours: ids that mostly count up take little more than a bit each, and an
 /// id far from all others takes about 80 bytes.
 #[derive(Debug)]
 pub(crate) struct Used {
     blocks: IdMap<u64, [u64; 8]>,
 }
 
-/// Multiplies and folds. Ids come from an order management system and not from strangers, so the hash need not
-/// resist ids that were chosen to collide; it is several times faster than one that does.
+/// Hash that multiplies and folds, several times faster than a collision-resistant hash. Ids come from an order
+/// management system and not from strangers, so the hash need not resist ids chosen to collide.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Fold(u64);
 
 impl Used {
-    /// With room for so many orders before it has to grow, if about one id in eight is an order.
+    /// Creates a set with room for this number of orders, if about one id in eight is an order.
     pub fn with_capacity(orders: usize) -> Self {
         Self { blocks: IdMap::with_capacity_and_hasher(orders / 64 + 1, BuildHasherDefault::default()) }
     }
 
-    /// Adds an id; false if it was there already.
+    /// Adds an id. Returns false if the set had it already.
     pub fn insert(&mut self, id: OrderId) -> bool {
         let (block, word, bit) = split(id);
         let word = &mut self.blocks.entry(block).or_default()[word];
@@ -61,7 +61,7 @@ impl Hasher for Fold {
     }
 }
 
-/// The block, the word in it, and the bit in the word.
+/// Returns an id's block, the word in the block, and the bit in the word.
 fn split(id: OrderId) -> (u64, usize, u64) {
     (id.0 >> 9, ((id.0 >> 6) & 7) as usize, 1 << (id.0 & 63))
 }

@@ -1,4 +1,4 @@
-//! The venue: takes requests and ticks, keeps the books, and says what became of each order.
+//! The venue: takes requests and ticks, keeps the books, and reports the events of each order.
 
 use tickpath_market::{
     CancelOrder, ClientOrderId, ExecType, ExecutionReport, NewOrder, OrdStatus, OrderId, Price, Quantity,
@@ -12,18 +12,18 @@ use crate::terms::{Rest, limit_and_quantity, terms};
 use crate::used::Used;
 use crate::{Book, Order, Reject};
 
-/// What a venue is made with.
+/// Configuration of a venue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config {
-    /// The venue's number, which its reports carry.
+    /// Venue number, which its reports carry.
     pub venue: VenueId,
-    /// How many instruments there are: the ids below this number exist.
+    /// Number of instruments: symbol ids below this number exist.
     pub symbols: u32,
-    /// Room for so many resting orders is made at the start; with more, memory is allocated on the way.
+    /// Number of resting orders with memory allocated at the start; more orders allocate as they come.
     pub expected_orders: usize,
 }
 
-/// A simulated venue with a book for each symbol. The rules are at the top of the [crate].
+/// A simulated venue with a book for each symbol. The [crate] documentation has the rules.
 ///
 /// ```
 /// use tickpath_exchange::{Config, Venue};
@@ -59,25 +59,25 @@ pub struct Config {
 #[derive(Debug)]
 pub struct Venue {
     pub(crate) venue: VenueId,
-    /// By symbol id.
+    /// Order books by symbol id.
     pub(crate) books: Vec<Book>,
-    /// What rests, and what was done today.
+    /// Resting orders, and orders that ended today.
     pub(crate) known: KnownOrders,
     pub(crate) used: Used,
-    /// Orders accepted so far: the last venue order id.
+    /// Number of orders accepted so far, which is the last venue order id.
     accepted: u64,
     pub(crate) fills: Fills,
-    /// Orders that a new book has room for.
+    /// Number of orders that a new book has room for.
     pub(crate) book_room: usize,
 }
 
 impl Venue {
-    /// Its number.
+    /// Returns the venue number.
     pub fn number(&self) -> VenueId {
         self.venue
     }
 
-    /// A venue with empty books.
+    /// Creates a venue with empty books.
     pub fn new(config: Config) -> Self {
         let Config { venue, symbols, expected_orders } = config;
         let book_room = expected_orders / symbols.max(1) as usize + 1;
@@ -92,13 +92,14 @@ impl Venue {
         }
     }
 
-    /// Applies a client's request that arrived at `stamp` (ticks). Its reports, and those of the orders that it traded
-    /// with, are appended in the order in which they must be sent.
+    /// Applies a client's request that arrived at `stamp` (ticks). Appends its reports, and those of the orders that it
+    /// traded with, in the order in which they must be sent.
     pub fn request(&mut self, stamp: u64, request: &Request, reports: &mut Vec<ExecutionReport>) {
         self.request_of(stamp, request, &|_| true, reports);
     }
 
-    /// The same; a mass cancel, and a question after all orders, mean only the orders that are their sender's.
+    /// Does as [`Self::request`], with mass cancels and status requests for all orders restricted to orders that
+    /// satisfy `is_mine`: those of the request's owner.
     pub(crate) fn request_of(
         &mut self,
         stamp: u64,
@@ -112,7 +113,7 @@ impl Venue {
             Request::Replace(replace) => self.replace(stamp, replace, reports),
             Request::Status(status) => self.status(stamp, status, is_mine, reports),
             Request::MassCancel(all) => self.cancel_all(stamp, all, is_mine, reports),
-            // Triggers are an OMS's own: nothing is armed here.
+            // Triggers are the OMS's work: the venue arms no conditional order.
             Request::Conditional(new) => self.refuse(stamp, &new.order, reports),
             Request::ReplaceConditional(rearm) => {
                 let ReplaceConditional { client_order_id, symbol, account, .. } = *rearm;
@@ -122,7 +123,8 @@ impl Venue {
         }
     }
 
-    /// Refuses a new order that could have been taken, for no reason of its own.
+    /// Rejects a new order that is conditional, or that an injected fault refuses. An order without a fresh id is
+    /// rejected for its id.
     pub(crate) fn refuse(&mut self, stamp: u64, new: &NewOrder, reports: &mut Vec<ExecutionReport>) {
         let id = OrderId(new.client_order_id.0);
         if id == OrderId(0) || !self.used.insert(id) {
@@ -133,8 +135,8 @@ impl Venue {
         scribe.rejected(new, 1, Reject::OnOrder);
     }
 
-    /// Moves the market: the maker's bid and offer of this symbol become these, at `stamp` (ticks). Client orders that
-    /// they cross are filled at their own price. A tick of an unknown symbol does nothing.
+    /// Replaces the maker's bid and offer of the tick's symbol at `stamp` (ticks). Client orders that the new quotes
+    /// cross are filled at their own price; a tick of an unknown symbol does nothing.
     pub fn top_of_book(&mut self, stamp: u64, tick: &TopOfBook, reports: &mut Vec<ExecutionReport>) {
         let symbol = tick.symbol;
         let Some(book) = self.books.get_mut(symbol.0 as usize) else { return };
@@ -148,54 +150,54 @@ impl Venue {
         }
     }
 
-    /// Whether it is an order that rests, or was done today.
+    /// Returns whether an order rests or ended today.
     pub(crate) fn knows(&self, order: u64) -> bool {
         self.known.get(OrderId(order)).is_some()
     }
 
-    /// Whether an order rests.
+    /// Returns whether an order rests.
     pub(crate) fn rests(&self, order: u64) -> bool {
         self.known.place(OrderId(order)).is_some()
     }
 
-    /// Whether an id was ever used.
+    /// Returns whether an id was ever used.
     pub(crate) fn has_used(&self, order: u64) -> bool {
         self.used.contains(OrderId(order))
     }
 
-    /// An id counts as used from here on.
+    /// Marks an id as used.
     pub(crate) fn keep_used(&mut self, order: u64) {
         self.used.insert(OrderId(order));
     }
 
-    /// How many orders of clients rest in the books.
+    /// Returns the number of client orders that rest in the books.
     pub fn working(&self) -> usize {
         self.known.resting()
     }
 
-    /// Whether this instrument exists here.
+    /// Returns whether the venue has this instrument.
     pub fn has(&self, symbol: SymbolId) -> bool {
         (symbol.0 as usize) < self.books.len()
     }
 
-    /// How many instruments there are.
+    /// Returns the number of instruments.
     pub fn symbols(&self) -> u32 {
         self.books.len() as u32
     }
 
-    /// So many instruments exist from here on, if there were fewer.
+    /// Adds instruments up to this number.
     pub(crate) fn list(&mut self, symbols: u32) {
         let books = self.books.len().max(symbols as usize);
         self.books.resize_with(books, || Book::new(self.book_room));
     }
 
-    /// Whether the maker quotes both sides of an instrument.
+    /// Returns whether the maker quotes both sides of an instrument.
     pub(crate) fn quotes_both(&self, symbol: SymbolId) -> bool {
         self.books.get(symbol.0 as usize).is_some_and(Book::is_quoted)
     }
 
-    /// The open quantity at each price of one side, best first, the maker's included. A sum beyond 64 bits is given as
-    /// the largest quantity; an unknown symbol has no prices.
+    /// Returns the open quantity at each price of one side, best first, the maker's included. A sum beyond 64 bits is
+    /// capped at the largest quantity; an unknown symbol has no prices.
     pub fn depth(&self, symbol: SymbolId, side: Side) -> impl Iterator<Item = (Price, Quantity)> {
         self.books.get(symbol.0 as usize).into_iter().flat_map(move |book| book.depth(side))
     }
@@ -278,7 +280,7 @@ impl Venue {
     }
 }
 
-/// Matches a taker, reports each match to both, and notes which resting orders are filled.
+/// Matches a taker, reports each match for both orders, and records the resting orders that are filled.
 fn trade(book: &mut Book, known: &mut KnownOrders, taker: &mut Order, request: ClientOrderId, scribe: &mut Scribe<'_>) {
     book.take(taker, |taker, other, quantity| {
         let price = other.price;
@@ -290,12 +292,12 @@ fn trade(book: &mut Book, known: &mut KnownOrders, taker: &mut Order, request: C
     });
 }
 
-/// Why an order that does not rest cannot be changed.
+/// Returns the reason why an order that does not rest cannot be changed.
 fn absence(used: &Used, id: OrderId) -> Reject {
     if used.contains(id) { Reject::TooLate } else { Reject::UnknownOrder }
 }
 
-/// The maker's bid and offer; neither if they would trade with each other.
+/// Returns the maker's bid and offer, or neither if they would trade with each other.
 fn quotes(tick: &TopOfBook) -> [Option<Order>; 2] {
     let bid = Order::quote(Side::Buy, tick.bid, tick.bid_quantity);
     let ask = Order::quote(Side::Sell, tick.ask, tick.ask_quantity);

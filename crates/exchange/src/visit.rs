@@ -1,4 +1,4 @@
-//! What a line that comes by a socket does at the venue.
+//! Requests of a socket line: logon, disconnect, orders and confirmations.
 
 use tickpath_clock::Clock;
 use tickpath_market::Request;
@@ -9,21 +9,22 @@ use crate::journal::{Lane, Named, Record};
 use crate::owners::COMMON;
 use crate::{Line, LineError};
 
-/// Reports that the other side has before the journal says so: a replay keeps fewer then.
+/// Number of confirmed reports after which the journal records the confirmation, which bounds the reports that a replay
+/// keeps.
 const TRIM_EVERY: u64 = 4096;
-/// No line ever comes to such a number.
+/// Upper bound of a line's sequence numbers, which no real line reaches.
 const MOST_NUMBER: u64 = 1 << 62;
 
-/// Why a logon is refused.
+/// Reason of a refused logon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unwelcome {
-    /// Its numbers are beyond all that a line can have.
+    /// The sequence numbers are beyond [`MOST_NUMBER`].
     #[error("the numbers of this logon are beyond 2^62, which no line comes to; is its sender of another protocol?")]
     Numbers,
-    /// The numbers of the line are those of another OMS.
+    /// The line's journal belongs to another OMS.
     #[error("the numbers of this line belong to another OMS; give each OMS a journal of its own")]
     OtherOms,
-    /// There are as many lines as may be, and none can be forgotten.
+    /// The max number of lines is known, and none can be forgotten.
     #[error(
         "this exchange knows {0} lines, and each is here, has orders that rest, or has reports that nobody confirmed; raise \
          most_lines in exchange.toml, or cancel the orders of lines that are gone"
@@ -32,8 +33,8 @@ pub(crate) enum Unwelcome {
 }
 
 impl<C: Clock> Line<C> {
-    /// A line has come by a socket: gives its way, and what it is told. Of more than `most` lines a new one takes the place
-    /// of one that can be forgotten; the ways in `here` are those of lines that are connected.
+    /// Logs a socket line on. Returns its way and the reply; beyond `most` known lines a new one replaces a line that
+    /// can be forgotten and is not connected (its way is not in `here`).
     pub(crate) fn logon(
         &mut self,
         logon: &Logon,
@@ -84,7 +85,8 @@ impl<C: Clock> Line<C> {
         Ok(Ok((way, welcome)))
     }
 
-    /// A line is gone: the journal learns what it has confirmed, so that it can be forgotten after a restart, too.
+    /// Journals the confirmed reports of a disconnected line, so that the line can be forgotten after a restart as
+    /// well.
     pub(crate) fn left_by(&mut self, way: usize) -> Result<(), LineError> {
         let Some(session) = self.sessions.get_mut(way).filter(|session| session.first > session.trimmed) else {
             return Ok(());
@@ -94,7 +96,7 @@ impl<C: Clock> Line<C> {
         self.write_by(way, &record)
     }
 
-    /// Takes a request of a line. One whose number was taken is dropped.
+    /// Applies a request of a line. Drops a duplicate, which has a number below the next one.
     #[inline]
     pub(crate) fn request_by(&mut self, way: usize, number: u64, request: Request) -> Result<(), LineError> {
         if self.sessions.get(way).is_none_or(|session| number < session.next_request) {
@@ -104,7 +106,8 @@ impl<C: Clock> Line<C> {
         self.take_by(way, self.clock.ticks(), Input::Request(number, request))
     }
 
-    /// The other side has these reports on its journal.
+    /// Drops a line's reports below `number`, which the client has in its journal. Journals this every [`TRIM_EVERY`]
+    /// reports.
     pub(crate) fn confirmed_by(&mut self, way: usize, number: u64) -> Result<(), LineError> {
         self.sessions.trim(way, number);
         let Some(session) = self.sessions.get_mut(way) else { return Ok(()) };

@@ -1,16 +1,16 @@
-//! Stamps become a run: stages, figures, and what became of the messages.
+//! Fills a run from stamps: stages, figures, and the counts of messages.
 
 use super::records::{Journey, Received, Sent, Watched};
 use super::stages::{Between, Breakdown};
 use tickpath_result::{Run, median};
 
-/// Steps that a clock may have, in nanoseconds, the coarsest first.
+/// Possible steps of a clock, in nanoseconds, the coarsest first.
 const CLOCK_STEPS_NS: [u64; 6] = [1_000_000_000, 100_000_000, 10_000_000, 1_000_000, 100_000, 10_000];
 
-/// Payloads that tell how a clock steps; of fewer all may lie on a coarse step by chance.
+/// Min number of payloads that show a clock's step; fewer may lie on a coarse step by chance.
 const LEAST_PAYLOADS: usize = 3;
 
-/// The stages, how they stand to the whole, and what is known of the way between.
+/// Fills in the stages, their sum, and the known facts about the path between.
 pub(super) fn fill_stages(run: &mut Run, breakdown: Option<Breakdown>, between: &Between) {
     set(run, "server_publish_ns", between.server_ns);
     set(run, "socket_one_way_ns", between.wire_ns);
@@ -24,14 +24,14 @@ pub(super) fn fill_stages(run: &mut Run, breakdown: Option<Breakdown>, between: 
     run.stages.extend(breakdown.stages);
 }
 
-/// What the subscriber did while it waited.
+/// Fills in the subscriber's polling and CPU use while it waited.
 pub(super) fn fill_waiting(run: &mut Run, received: &[Received], cpu_percent: Option<f64>) {
     let empty = median(received.iter().map(|received| received.empty as f64).collect());
     set(run, "empty_polls_per_message", empty.filter(|polls| *polls > 0.0));
     set(run, "subscriber_cpu_percent", cpu_percent);
 }
 
-/// How the connection came about.
+/// Fills in the cost of the connections.
 pub(super) fn fill_connect(run: &mut Run, sent: &[Sent], subscriber: Option<&Watched>) {
     let made: Vec<&Sent> = sent.iter().filter(|sent| sent.connected > 0).collect();
     let of = |value: fn(&Sent) -> u64| median(made.iter().map(|sent| value(sent) as f64).collect());
@@ -47,7 +47,7 @@ pub(super) fn fill_connect(run: &mut Run, sent: &[Sent], subscriber: Option<&Wat
     }
 }
 
-/// What a payload that is a time tells: how the script's clock steps, and what the script itself measures with it.
+/// Fills in figures from payloads that are times: the clock's step, and the latency that the script itself measures.
 pub(super) fn fill_payload_clock(run: &mut Run, journeys: &[Journey], utc_offset: i64) {
     let times: Vec<(u64, &Received)> = journeys
         .iter()
@@ -62,12 +62,12 @@ pub(super) fn fill_payload_clock(run: &mut Run, journeys: &[Journey], utc_offset
     set(run, "payload_clock_step_ns", clock_step_ns(&times.iter().map(|(at, _)| *at).collect::<Vec<_>>()));
 }
 
-/// Puts a figure in, if there is one.
+/// Adds a figure, if it exists and is finite.
 pub(super) fn set(run: &mut Run, name: &str, value: Option<f64>) {
     run.figures.extend(value.filter(|value| value.is_finite()).map(|value| (name.to_owned(), value)));
 }
 
-/// A number as a time since 1970: people write seconds, milliseconds, microseconds or nanoseconds.
+/// Converts a time since 1970 in seconds, milliseconds, microseconds or nanoseconds, told apart by magnitude.
 fn utc_ns(number: f64) -> Option<u64> {
     let units = [(1e8..1e11, 1e9), (1e11..1e14, 1e6), (1e14..1e17, 1e3), (1e17..1e19, 1.0)];
     let (_, unit_ns) = units.into_iter().find(|(range, _)| range.contains(&number))?;
@@ -78,14 +78,14 @@ fn utc_of(monotonic_ns: u64, utc_offset: i64) -> i128 {
     i128::from(monotonic_ns) + i128::from(utc_offset)
 }
 
-/// Whether a payload can be the time at which the message was made: less than a minute before it was there.
+/// Returns whether a payload can be the message's creation time: less than a minute before its arrival.
 fn is_near(at: u64, handed: u64, utc_offset: i64) -> bool {
     let age = utc_of(handed, utc_offset) - i128::from(at);
     (-2_000_000_000..60_000_000_000).contains(&age)
 }
 
-/// The coarsest step that all times are multiples of. A float of seconds is exact to 239 ns, and a text of it has seven
-/// decimals; what lies that near to a step lies on it.
+/// Returns the coarsest step that all times are multiples of. Tolerates 250 ns: a float of seconds is exact to 239 ns,
+/// and its text has seven decimals.
 fn clock_step_ns(times: &[u64]) -> Option<f64> {
     const NEAR_NS: u64 = 250;
     let lies_on = |step: u64| times.iter().all(|at| (at % step).min(step - at % step) <= NEAR_NS);
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn the_clock_of_a_payload_is_known_by_its_steps() {
-        // Seconds as a text with so many decimals.
+        // Seconds as a text with this number of decimals.
         for (decimals, step) in [(0, 1e9), (2, 1e7), (3, 1e6), (5, 1e4)] {
             let times: Vec<u64> = (1..20u64)
                 .map(|n| 1_700_000_000.0 + n as f64 * 7.123_456_789)
@@ -114,7 +114,7 @@ mod tests {
     fn what_a_script_measures_with_its_own_clock_is_told() {
         let utc_offset = 1_700_000_000_000_000_000;
         let journey = |n: u64| {
-            // Sent at n·10 ms, and there 3 ms later.
+            // Sent at n·10 ms, and received 3 ms later.
             let value = Some(1_700_000_000.0 + n as f64 * 0.01);
             let received = Received { handed: n * 10_000_000 + 3_000_000, ..Received::default() };
             Journey { sent: Sent { value, ..Sent::default() }, received }

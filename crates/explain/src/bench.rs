@@ -1,4 +1,4 @@
-//! What all parts share: the settings, the server under test, Python, and what bare sockets need.
+//! Shared parts of a run: the settings, the server under test, Python, and the floor of bare sockets.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,29 +14,30 @@ use tickpath_result::Run;
 use tickpath_scratch::python::Python;
 use tickpath_scratch::redis::Persistence;
 
-/// What all parts share.
+/// Shared parts of a run.
 pub(super) struct Bench<'a> {
     pub lab: &'a Lab<'a>,
     pub settings: &'a Settings,
-    /// None where nothing of Python takes part.
+    /// None if the subject needs no Python.
     python: Option<Python>,
-    /// The hook's folder.
+    /// Folder of the hook.
     pub hook: PathBuf,
-    /// The Redis server that is named, or a scratch one; none if scripts bring their own, or the bus goes elsewhere.
+    /// The named Redis server, or a scratch one; none if scripts connect to their own, or the bus uses another
+    /// transport.
     pub target: Option<Target>,
-    /// What the user's scripts send, once that was seen.
+    /// Observed traffic of the user's scripts, once known.
     pub traffic: Option<Traffic>,
-    /// What bare sockets need, by whether the subscriber spins, and by the pause before each message.
+    /// Floors of bare sockets, by whether the subscriber spins, and by the pause before each message.
     floors: BTreeMap<(bool, u64), Floor>,
 }
 
 impl<'a> Bench<'a> {
-    /// Opens what the subject needs: a server, redis-py, the hook.
+    /// Opens everything that the subject needs: a server, redis-py, the hook.
     pub fn open(lab: &'a Lab<'a>, settings: &'a Settings) -> Result<Self, LabError> {
         let target = match (&settings.subject, &settings.url) {
             (Subject::Bus(_), _) | (Subject::Scripts { .. }, None) => None,
             (_, Some(url)) => Some(Target::named(lab, url)?),
-            // As a server is that nobody has set up otherwise.
+            // RDB snapshots, as on a server with default settings.
             (_, None) => Some(Target::scratch(lab, Persistence::Rdb, None)?),
         };
         let needs_python = !matches!(settings.subject, Subject::Client(Client::Rust) | Subject::Bus(_));
@@ -45,12 +46,12 @@ impl<'a> Bench<'a> {
         Ok(Self { lab, settings, python, hook, target, traffic: None, floors })
     }
 
-    /// The Python that has redis-py.
+    /// Returns the Python that has redis-py.
     pub fn python(&self) -> &Python {
         self.python.as_ref().expect("prepared for every subject but our own bus")
     }
 
-    /// The server's URL for our own bus.
+    /// Returns the server's URL for our own bus.
     pub fn url(&self) -> String {
         match (&self.settings.subject, &self.target) {
             (Subject::Bus(url), _) => url.clone(),
@@ -58,12 +59,12 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// A channel of ours, which nobody else has.
+    /// Returns a channel name that no other program uses.
     pub fn channel(&self, what: &str) -> String {
         format!("tickpath:{}:{what}", self.lab.name)
     }
 
-    /// What is known of the way between publisher and subscriber, but for the server's own time.
+    /// Returns the known facts about the path between publisher and subscriber, without the server's own time.
     pub fn between(&mut self, spins: bool, pause_ns: u64) -> Result<Between, LabError> {
         let Some(target) = &self.target else { return Ok(Between::default()) };
         let known = match self.floors.get(&(spins, pause_ns)) {
@@ -78,10 +79,10 @@ impl<'a> Bench<'a> {
         Ok(Between { wire_ns: Some(known.wire_ns), round_trip_ns: Some(known.round_trip_ns), ..Between::default() })
     }
 
-    /// A run that says what it ran on.
+    /// Adds the software and the host settings to a run.
     pub fn describe(&self, run: Run) -> Run {
         let mut run = Run { repeat: 1, valid: true, ..run };
-        // Whoever is not subscribed misses a message: Redis promises no more. Our own bus has said what it promises.
+        // In Redis an unsubscribed client misses messages; our own bus has set its policy already.
         if run.params.text("policy").is_none() {
             run.params.set("policy", "overwrite");
         }

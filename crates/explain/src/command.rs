@@ -1,11 +1,11 @@
-//! Scripts as they are: a command that is run again and again, each time as a new process, with a companion beside it.
+//! Unchanged scripts: a command that is run repeatedly, each time as a new process, with a companion beside it.
 //!
 //! ```text
 //!   launcher ── spawns ──> companion (once)                    hook ──> PID.jsonl
 //!            ── spawns ──> command (19 times, one by one)      hook ──> PID.jsonl
 //! ```
-//! Nothing of the scripts is changed: the hook comes with PYTHONPATH, and stamps what redis-py does. The first run is
-//! looked at before the others: where it shows nothing, they would not either.
+//! The scripts are unchanged: the hook is loaded by PYTHONPATH, and stamps redis-py's calls. The first run is checked
+//! before the others: if it shows nothing, they would not either.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,10 +18,10 @@ use tickpath_harness::{Lab, LabError};
 use tickpath_result::median;
 use tickpath_scratch::python::Python;
 
-/// What runs the processes.
+/// Program that runs the processes.
 const LAUNCHER: (&str, &str) = ("launcher.py", include_str!("python/launcher.py"));
 
-/// The hook's files: the first is read by every interpreter whose PYTHONPATH begins with their folder.
+/// Files of the hook: every interpreter whose PYTHONPATH begins with their folder loads the first one.
 const HOOK: [(&str, &str); 4] = [
     ("sitecustomize.py", include_str!("python/hook/sitecustomize.py")),
     ("tickpath_hook.py", include_str!("python/hook/tickpath_hook.py")),
@@ -29,28 +29,28 @@ const HOOK: [(&str, &str); 4] = [
     ("tickpath_stamps.py", include_str!("python/hook/tickpath_stamps.py")),
 ];
 
-/// The launcher's own time beside the runs.
+/// Extra time of the launcher beside the runs, in seconds.
 const AROUND_S: f64 = 20.0;
 
-/// What is to be run.
+/// Scripts to be run.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(super) struct Scripts {
-    /// The program and its arguments.
+    /// Program and arguments.
     pub command: Vec<String>,
-    /// What runs beside it, as one would type it; nothing if there is none.
+    /// Shell command of the companion; none if there is none.
     pub companion: Option<String>,
     pub repeat: u32,
-    /// So many further runs without the hook, which tell what it costs.
+    /// Number of further runs without the hook, which show its cost.
     pub plain: u32,
-    /// How long a run may take.
+    /// Timeout of a run, in seconds.
     pub timeout_s: f64,
-    /// Variables for all of them.
+    /// Environment variables of all processes.
     pub environment: BTreeMap<String, String>,
-    /// Whether what they print goes to standard error; else it goes nowhere.
+    /// Whether their output goes to standard error; otherwise it is discarded.
     pub show: bool,
 }
 
-/// What the launcher is told.
+/// Settings for the launcher.
 #[derive(Serialize)]
 struct Launch<'a> {
     #[serde(flatten)]
@@ -59,7 +59,7 @@ struct Launch<'a> {
     records: &'a Path,
 }
 
-/// What the launcher tells.
+/// Report of the launcher.
 #[derive(Debug, Clone, Default, Deserialize)]
 struct Ran {
     runs: Vec<OneRun>,
@@ -76,39 +76,39 @@ struct OneRun {
     ended: u64,
 }
 
-/// What came of the scripts.
+/// Outcome of the scripts.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Outcome {
-    /// What each process wrote.
+    /// Rows of each process.
     pub watched: Vec<Watched>,
-    /// What went wrong, and the remedy; what there is until then stays.
+    /// Failure and remedy, if any; rows until then stay.
     pub problem: Option<String>,
     /// Whether the companion was seen to be subscribed before the first run.
     pub subscribed: bool,
-    /// Runs of the command that came to their end, with the hook.
+    /// Number of completed runs with the hook.
     pub runs: u64,
-    /// What all stamps of one message cost.
+    /// Cost of all stamps of one message, in nanoseconds.
     pub hook_message_ns: f64,
-    /// What the hook costs a process: with it minus without it, medians; none if it was not tried.
+    /// Cost of the hook per process, as the difference of medians with and without it; none if it was not measured.
     pub hook_process_ns: Option<f64>,
 }
 
-/// Writes the hook's files into the run's folder; gives their folder.
+/// Writes the hook's files into the run's folder, and returns their folder.
 pub(super) fn hook(lab: &Lab<'_>) -> Result<PathBuf, LabError> {
     lab.put("hook", &HOOK)
 }
 
-/// Scripts of which the first run is over.
+/// Scripts whose first run is over.
 pub(super) struct Started {
     launcher: Child,
     records: tempfile::TempDir,
-    /// How long the others may take, in seconds.
+    /// Timeout of the other runs, in seconds.
     rest_s: f64,
-    /// What came of all, if it is over already.
+    /// The launcher's report, if it has ended already.
     ended: Option<Ran>,
 }
 
-/// Runs the companion, and the command once.
+/// Starts the companion, and runs the command once.
 pub(super) fn start(lab: &Lab<'_>, python: &Python, hook: &Path, scripts: &Scripts) -> Result<Started, LabError> {
     let records = tempfile::Builder::new().prefix("records-").tempdir_in(lab.folder());
     let records = records.map_err(|e| LabError::file(lab.folder(), e))?;
@@ -121,7 +121,7 @@ pub(super) fn start(lab: &Lab<'_>, python: &Python, hook: &Path, scripts: &Scrip
 }
 
 impl Started {
-    /// What was seen in the first run; none if it went wrong.
+    /// Returns the outcome of the first run; none if it failed.
     pub fn first(&self) -> Result<Option<Outcome>, LabError> {
         match self.ended {
             Some(_) => Ok(None),
@@ -129,7 +129,7 @@ impl Started {
         }
     }
 
-    /// Runs the command as often as it is to be run, and reads what the processes wrote.
+    /// Runs the command for the remaining times, and reads the rows of all processes.
     pub fn finish(mut self) -> Result<Outcome, LabError> {
         let ran = match self.ended {
             Some(ran) => ran,
@@ -143,7 +143,7 @@ impl Started {
 }
 
 impl Ran {
-    /// Runs with the hook and without it took turns; only those that had a turn of each kind are compared.
+    /// Returns the hook's cost per process. Runs with and without it took turns; only complete turns are compared.
     fn hook_process_ns(&self) -> Option<f64> {
         let took = |hooked: bool| {
             let runs = self.runs.iter().filter(move |run| run.hooked == hooked);
@@ -166,7 +166,7 @@ impl Outcome {
         })
     }
 
-    /// Why there is nothing to explain, if there is nothing: a sentence with the remedy.
+    /// Returns a sentence with the remedy if there is nothing to explain.
     pub fn emptiness(&self, has_companion: bool) -> Option<String> {
         if self.watched.is_empty() {
             return Some(

@@ -1,26 +1,26 @@
-//! The result in plain sentences: a pure function of the file.
+//! Findings of a result in plain sentences: a pure function of the file.
 
 use super::gain::FIGURE;
 use super::stages::{Group, Polls, part};
 use tickpath_report::{count, duration};
 use tickpath_result::{Comparison, Phase, ResultFile, Run, StageKind};
 
-/// The workload that its results name.
+/// Workload name in these results.
 pub const WORKLOAD: &str = "explain";
 
-/// The share of the whole from which a part is worth a sentence.
+/// Min share of the whole for a part to get a sentence.
 const WORTH: f64 = 0.1;
 
-/// A connection that takes this share is what the time is about.
+/// Share of the whole from which on the connection is the main finding.
 const MOSTLY: f64 = 0.3;
 
-/// A gain that is worth a sentence.
+/// Min ratio for a gain to get a sentence.
 const CLEAR_GAIN: f64 = 1.2;
 
-/// A clock that steps coarser than this share of a message hides what is measured with it.
+/// Max step of a clock as a share of a message's time; a coarser clock hides the measured time.
 const COARSE: f64 = 0.05;
 
-/// What the result says, the most telling first.
+/// Returns the findings of a result, the most important first.
 pub(super) fn findings(result: &ResultFile) -> Vec<String> {
     if result.workload != WORKLOAD {
         return Vec::new();
@@ -47,10 +47,10 @@ pub(super) fn findings(result: &ResultFile) -> Vec<String> {
     told
 }
 
-/// A smaller share than this is nothing that anybody would change a path for, however sure it is.
+/// Min relevant gain: a smaller one is not worth changing a path for, however certain it is.
 const LEAST_GAIN: f64 = 0.05;
 
-/// A change's gain in words: how many times faster, with the interval of the rounds.
+/// Returns a change's gain in words: the speed-up, with its interval over the rounds.
 pub(super) fn gain(comparison: &Comparison) -> Option<String> {
     let ratio = comparison.ratio?;
     let (low, high) = (comparison.low?, comparison.high?);
@@ -63,27 +63,27 @@ pub(super) fn gain(comparison: &Comparison) -> Option<String> {
     })
 }
 
-/// The change that a comparison is about.
+/// Returns the name of the change that a comparison is about.
 pub(super) fn change(comparison: &Comparison) -> Option<&str> {
     comparison.name.strip_prefix("gain_").filter(|_| comparison.figure == FIGURE)
 }
 
-/// A change that was tried.
+/// Returns the comparison of a tried change.
 fn tried<'a>(result: &'a ResultFile, name: &str) -> Option<&'a Comparison> {
     result.comparisons.iter().find(|found| change(found) == Some(name))
 }
 
-/// The first run of a phase that has stages.
+/// Returns the first valid run of a phase that has stages.
 fn explained(result: &ResultFile, phase: Phase) -> Option<&Run> {
     result.runs.iter().find(|run| run.valid && run.phase == phase && !run.stages.is_empty())
 }
 
-/// What one message takes.
+/// Returns the time of one message.
 fn whole(run: &Run) -> Option<f64> {
     run.figures.get("message_ns").copied().filter(|ns| *ns > 0.0)
 }
 
-/// The sum of some stages, by name and group.
+/// Returns the sum of the stages selected by name and group.
 fn sum(run: &Run, wanted: impl Fn(&str, Group) -> bool) -> f64 {
     let parts = run.stages.iter().filter_map(|stage| Some((part(&stage.name)?, stage.p50_ns?)));
     parts.filter(|(part, _)| wanted(part.name, part.group)).map(|(_, ns)| ns).sum()
@@ -93,7 +93,7 @@ fn one(run: &Run, name: &str) -> f64 {
     sum(run, |found, _| found == name)
 }
 
-/// Making the connection inside the call, as far as its beginning and its end were stamped: its parts are estimates.
+/// Describes a connection made inside the call, between its stamped start and end: its parts are estimates.
 fn connect(run: &Run) -> Vec<String> {
     let Some((whole, connect)) = whole(run).zip(run.figures.get("connect_ns").copied()) else { return Vec::new() };
     if connect < MOSTLY * whole {
@@ -116,12 +116,12 @@ fn connect(run: &Run) -> Vec<String> {
     told
 }
 
-/// The command that sends its messages.
+/// Returns the command that sends the run's messages.
 fn sends(run: &Run) -> String {
     run.params.text("sends").unwrap_or_else(|| "PUBLISH".to_owned())
 }
 
-/// What a run's messages are called.
+/// Returns the words for a message of the run's phase.
 fn message(run: &Run) -> &'static str {
     match run.phase {
         Phase::Cold => "a cold message",
@@ -130,7 +130,7 @@ fn message(run: &Run) -> &'static str {
     }
 }
 
-/// The interpreter's part.
+/// Describes the interpreter's part.
 fn python(run: &Run) -> Option<String> {
     let whole = whole(run)?;
     let parts = run.stages.iter().filter(|stage| {
@@ -155,7 +155,7 @@ fn python(run: &Run) -> Option<String> {
     })
 }
 
-/// What no client can go below, and what is above it.
+/// Describes the part that no client can avoid, and the rest above it.
 fn server(run: &Run) -> Option<String> {
     let whole = whole(run)?;
     let [sockets, network] = [one(run, "send") + one(run, "kernel_and_wake_up"), one(run, "network")];
@@ -173,7 +173,7 @@ fn server(run: &Run) -> Option<String> {
     })
 }
 
-/// A publisher that could not run.
+/// Describes a publisher that waited for a processor.
 fn waiting(run: &Run) -> Option<String> {
     let (whole, waited) = (whole(run)?, one(run, "waiting_for_a_cpu"));
     let why = if spins(run) { ": the subscriber that spins has one" } else { "" };
@@ -181,7 +181,7 @@ fn waiting(run: &Run) -> Option<String> {
         .then(|| format!("For {} the publisher only waited for a processor{why}.", duration(waited)))
 }
 
-/// What a process costs before it does anything.
+/// Describes the cost of a process before its first call.
 fn before(run: &Run) -> Option<String> {
     let before = sum(run, |_, group| group == Group::Before);
     let import = one(run, "import_redis");
@@ -194,7 +194,7 @@ fn before(run: &Run) -> Option<String> {
     })
 }
 
-/// The same message over a connection that is there. The two did not take turns: only the change that was tried has a
+/// Compares the cold message with one over an open connection. The two did not take turns: only a tried change has a
 /// ratio.
 fn warm(result: &ResultFile, cold: &Run, steady: &Run) -> Option<String> {
     let (cold, steady) = (whole(cold)?, whole(steady)?);
@@ -209,7 +209,7 @@ fn warm(result: &ResultFile, cold: &Run, steady: &Run) -> Option<String> {
     })
 }
 
-/// The first message after the longest pause.
+/// Describes the first message after the longest pause.
 fn pause(result: &ResultFile, steady: Option<&Run>) -> Option<String> {
     let idle_ns = |run: &Run| run.params.0.get("idle_ns").and_then(serde_json::Value::as_u64);
     let idle = result.runs.iter().filter(|run| run.valid && run.phase == Phase::Idle && !run.stages.is_empty());
@@ -225,7 +225,7 @@ fn pause(result: &ResultFile, steady: Option<&Run>) -> Option<String> {
     })
 }
 
-/// Whether the subscriber asks again and again, and pauses for so long before it asks again; none if it waits.
+/// Returns whether the subscriber polls, and its pause between polls if it sleeps; none if it blocks.
 fn asks(run: &Run) -> Option<Option<f64>> {
     run.figures.get("empty_polls_per_message").filter(|polls| **polls >= 1.0)?;
     let figure = |name: &str| run.figures.get(name).copied().unwrap_or(0.0);
@@ -237,7 +237,7 @@ fn spins(run: &Run) -> bool {
     asks(run) == Some(None)
 }
 
-/// A subscriber that asks again and again, and what it would gain by waiting: the ratio of one that asks as it does.
+/// Describes a polling subscriber, and its gain from blocking: the ratio measured for the same kind of polling.
 fn asking(result: &ResultFile, run: &Run) -> Option<String> {
     let polls = count(run.figures.get("empty_polls_per_message").copied().unwrap_or(0.0) as u64);
     let Some(pause_ns) = asks(run)? else {
@@ -261,7 +261,7 @@ fn asking(result: &ResultFile, run: &Run) -> Option<String> {
     ))
 }
 
-/// What the script measures with.
+/// Describes a clock of the script that is too coarse.
 fn clock(run: &Run) -> Option<String> {
     let step = run.figures.get("payload_clock_step_ns")?;
     let whole = whole(run)?;
@@ -272,14 +272,14 @@ fn clock(run: &Run) -> Option<String> {
     })
 }
 
-/// The question that people ask first.
+/// Describes the gain without persistence, the most frequent question.
 fn persistence(result: &ResultFile, run: &Run) -> Option<String> {
     let gain = tried(result, "no_persistence").and_then(gain)?;
     let publishes = sends(run) == "PUBLISH";
     Some(format!("Without persistence: {gain}{}.", if publishes { "; PUBLISH itself writes no key" } else { "" }))
 }
 
-/// The same scripts with another import; where nothing was measured, why not, and what to do about it.
+/// Describes the gain of another import; if it was not measured, the reason and the remedy.
 fn import(result: &ResultFile) -> Option<String> {
     let found = tried(result, "import_tickpath")?;
     let told = gain(found).unwrap_or_else(|| match &found.note {
@@ -292,7 +292,7 @@ fn import(result: &ResultFile) -> Option<String> {
     ))
 }
 
-/// The clear gains, the largest first; without what is there already, and without what was never done.
+/// Lists the clear gains, the largest first, without changes that are in use already or do not apply.
 fn gains(result: &ResultFile, run: &Run) -> Option<String> {
     let has_hiredis = run.software.client_version.as_ref().is_some_and(|version| version.contains("with hiredis"));
     let is_news = |name: &str| match name {
@@ -312,7 +312,7 @@ fn gains(result: &ResultFile, run: &Run) -> Option<String> {
     (!told.is_empty()).then(|| format!("What gains most: {}.", told.join(", ")))
 }
 
-/// What is left of the whole, or what is too much of it.
+/// Describes the unexplained remainder of the whole, or the excess over it.
 fn remainder(run: &Run) -> Option<String> {
     let whole = whole(run)?;
     let sum = run.figures.get("stages_sum_percent").copied().unwrap_or(0.0);
@@ -327,7 +327,7 @@ fn remainder(run: &Run) -> Option<String> {
     Some(format!("What remains unexplained of {}: {}.", message(run), share(left, whole)))
 }
 
-/// What the stamps cost.
+/// Describes the cost of the stamps.
 fn hook(run: &Run) -> Option<String> {
     let message = run.figures.get("hook_cost_per_message_ns")?;
     let process = run.figures.get("hook_cost_per_process_ns").filter(|ns| **ns > 0.0);
@@ -335,15 +335,15 @@ fn hook(run: &Run) -> Option<String> {
     Some(format!("The stamps themselves cost {} a message{process}.", duration(*message)))
 }
 
-/// A part of the whole in percent.
+/// Formats a part as a percentage of the whole.
 fn share(part: f64, whole: f64) -> String {
     let percent = 100.0 * part / whole;
     if percent < 1.0 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
 }
 
-/// Two digits of a ratio.
+/// Formats a ratio with two digits.
 fn times(ratio: f64) -> String {
-    // Near one the second decimal decides.
+    // Near one the second decimal is significant.
     if ratio < 0.95 || (ratio - 1.0).abs() < 0.1 {
         format!("{ratio:.2}")
     } else if ratio < 9.95 {
@@ -390,7 +390,7 @@ mod tests {
             ],
             &[
                 ("connect_commands", 4.0),
-                // Less than its parts, of which one was estimated elsewhere.
+                // Less than its parts, one of which was estimated elsewhere.
                 ("connect_ns", 4.2e6),
                 ("empty_polls_per_message", 1_900.0),
                 ("spin_turn_ns", 10_000.0),
@@ -412,7 +412,7 @@ mod tests {
         result
     }
 
-    /// Holds the sentences of a result against words that must be there, and must not.
+    /// Checks that a result's findings contain the words in `there`, and none in `absent`.
     fn check(result: &ResultFile, there: &[&str], absent: &[&str]) {
         let told = findings(result).join("\n");
         for words in there {
@@ -531,7 +531,7 @@ mod tests {
             &["spins", "2.5 times"],
         );
         check(&file(vec![sleeps], &[]), &["a blocking listen waits without that."], &["spins"]);
-        // One that spins is told the ratio of spinning, and nothing of a pause.
+        // A spinning subscriber gets the ratio of spinning, and no finding about a pause.
         check(
             &file(vec![cold()], &gains),
             &["The subscriber spins", "between messages: 2.5 times slower (2.0 to 3.3)"],

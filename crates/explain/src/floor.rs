@@ -1,8 +1,8 @@
-//! The same message over bare sockets: no client between the system and the server. What that needs of kernel, server
-//! and wake-ups, no client can go below.
+//! Floor: the same message over bare sockets, without a client library. No client can be faster than its time for
+//! kernel, server and wake-ups.
 //!
 //! ```text
-//!   publisher ── write PUBLISH ─┐                      ┌─ read returns ── subscriber (a thread of its own)
+//!   publisher ── write PUBLISH ─┐                      ┌─ read returns ── subscriber (its own thread)
 //!        │          returned ───┼────── wire ──────────┤
 //!        └── read reply         server ────────────────┘
 //! ```
@@ -19,48 +19,48 @@ use tickpath_clock::{Clock, HostClock, pin_to_cpu, relax, sleep_ns};
 use tickpath_harness::LabError;
 use tickpath_result::median;
 
-/// How long the server may take to answer.
+/// Max time for the server to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 const PATIENCE_NS: i64 = 5_000_000_000;
 
-/// Messages of a measurement: as many as fit into so long, but not too few for a median.
+/// Time that a measurement's pauses may take, which sets its number of messages, within the bounds of a useful median.
 const MEASURE_NS: u64 = 400_000_000;
 const LEAST_MESSAGES: usize = 5;
 const MOST_MESSAGES: usize = 200;
 
-/// Bytes of a payload, as the clients send them.
+/// Payload of a message, as the clients send it.
 const PAYLOAD: &[u8; 32] = b"000000000000....................";
 
-/// What bare sockets need; medians, in nanoseconds.
+/// Medians over bare sockets, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Floor {
-    /// From the return of the publisher's write until the return of the subscriber's read.
+    /// From the return of the publisher's write to the return of the subscriber's read.
     pub wire_ns: f64,
-    /// The publisher's write.
+    /// Duration of the publisher's write.
     pub write_ns: f64,
-    /// From the write until the reply is there.
+    /// From the write until the reply has arrived.
     pub round_trip_ns: f64,
 }
 
-/// How both sides are run.
+/// Settings of both sides.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sides {
-    /// The subscriber looks at its socket again and again, and else sleeps in the kernel.
+    /// The subscriber spins on its socket; otherwise it sleeps in the kernel.
     pub spins: bool,
-    /// The CPUs of publisher and subscriber; any if there are none.
+    /// CPUs of publisher and subscriber; not pinned if none.
     pub cpus: Option<[usize; 2]>,
-    /// Before each message, in nanoseconds: who sleeps for longer wakes up more slowly.
+    /// Pause before each message, in nanoseconds: a longer sleep makes the wake-up slower.
     pub pause_ns: u64,
 }
 
 impl Sides {
-    /// Messages of a measurement.
+    /// Returns the number of messages of a measurement.
     fn messages(&self) -> usize {
         ((MEASURE_NS / self.pause_ns.max(1)) as usize).clamp(LEAST_MESSAGES, MOST_MESSAGES)
     }
 }
 
-/// Measures it over a Redis server.
+/// Measures the floor over a Redis server.
 pub(super) fn measure(info: &ConnectionInfo, channel: &str, sides: Sides, clock: HostClock) -> Result<Floor, LabError> {
     let failed = |e: io::Error| {
         let server = info.addr();
@@ -73,7 +73,7 @@ pub(super) fn measure(info: &ConnectionInfo, channel: &str, sides: Sides, clock:
     exchange(publisher, subscriber, &publish, message_bytes(channel), sides, clock).map_err(failed)
 }
 
-/// The same through a server that only copies: a thread of ours, which sends on what comes, and then a reply.
+/// Measures the floor through a thread that only copies: it forwards each message, and then sends a reply.
 pub(super) fn through_a_copy(sides: Sides, clock: HostClock) -> Result<Floor, LabError> {
     let measure = || -> io::Result<Floor> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
@@ -84,14 +84,14 @@ pub(super) fn through_a_copy(sides: Sides, clock: HostClock) -> Result<Floor, La
             let copying = scope.spawn(move || copy(from, to));
             let floor = exchange(publisher, subscriber, PAYLOAD, PAYLOAD.len(), sides, clock);
             let copied = copying.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            // Where both failed, the copy only heard of it.
+            // If both failed, the copy's error is only a consequence.
             floor.and_then(|floor| copied.map(|()| floor))
         })
     };
     measure().map_err(|e| LabError::Failed(format!("bare sockets over loopback failed ({e}); look at the firewall")))
 }
 
-/// Copies from the first to the second, until the first one ends.
+/// Copies from the first socket to the second, until the first one ends.
 fn copy(mut from: TcpStream, mut to: TcpStream) -> io::Result<()> {
     from.set_nodelay(true)?;
     to.set_nodelay(true)?;
@@ -106,7 +106,7 @@ fn copy(mut from: TcpStream, mut to: TcpStream) -> io::Result<()> {
     }
 }
 
-/// A message from one socket to the other, again and again.
+/// Sends messages from one socket to the other, one at a time.
 fn exchange(
     mut publisher: Socket,
     mut subscriber: Socket,
@@ -128,8 +128,8 @@ fn exchange(
     Ok(Floor::of(&sends?, &reads?, clock))
 }
 
-/// The network's way to the server of a URL and back, which each message goes once: how long a connection takes to open.
-/// Nothing on this host, nor where no server listens.
+/// Returns the network round trip to a URL's server, which each message takes once: the time to open a connection. Zero
+/// on this host, or if no server listens.
 pub(super) fn network_ns(url: &str, clock: HostClock) -> f64 {
     const TIMES: usize = 7;
     let found = address(url).and_then(|address| address.to_socket_addrs().ok());
@@ -149,7 +149,7 @@ pub(super) fn network_ns(url: &str, clock: HostClock) -> f64 {
     median(times.collect()).unwrap_or(0.0)
 }
 
-/// The stamps of one message on the publisher's side, in ticks.
+/// Stamps of one message on the publisher's side, in ticks.
 #[derive(Debug, Clone, Copy)]
 struct Stamps {
     began: u64,
@@ -164,7 +164,7 @@ impl Floor {
         let pairs = || sends.iter().zip(reads);
         Self {
             wire_ns: middle(pairs().map(|(send, &read)| ns(send.written, read)).collect()),
-            // As in the clients' stages: on another processor the reader may be faster than the write.
+            // As in the clients' stages, the reader on another processor may return before the write.
             write_ns: middle(pairs().map(|(send, &read)| ns(send.began, send.written.min(read))).collect()),
             round_trip_ns: middle(sends.iter().map(|send| ns(send.began, send.replied)).collect()),
         }
@@ -233,7 +233,7 @@ impl Socket {
         }
     }
 
-    /// What has come, or comes; an end is an error.
+    /// Reads the next bytes; the end of the stream is an error.
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let read = match self {
             Self::Tcp(stream) => stream.read(bytes)?,
@@ -242,7 +242,7 @@ impl Socket {
         if read == 0 { Err(io::Error::other("it was closed")) } else { Ok(read) }
     }
 
-    /// Sends a command and takes in a reply that is no error.
+    /// Sends a command and reads a reply that is no error.
     fn ask(&mut self, words: &[&[u8]]) -> io::Result<()> {
         self.write_all(&command(words))?;
         let mut reply = [0; 4096];
@@ -253,7 +253,7 @@ impl Socket {
         }
     }
 
-    /// One message after each pause.
+    /// Publishes one message after each pause, and returns the stamps.
     fn publish(&mut self, message: &[u8], sides: &Sides, clock: HostClock) -> io::Result<Vec<Stamps>> {
         let mut sends = Vec::with_capacity(sides.messages());
         let mut reply = [0; 64];
@@ -268,7 +268,7 @@ impl Socket {
         Ok(sends)
     }
 
-    /// When each message was there, in ticks.
+    /// Returns the arrival of each message, in ticks.
     fn receive(&mut self, message_bytes: usize, sides: &Sides, clock: HostClock) -> io::Result<Vec<u64>> {
         let (messages, spins) = (sides.messages(), sides.spins);
         if spins {
@@ -297,12 +297,12 @@ impl Socket {
     }
 }
 
-/// A command as the server reads it.
+/// Encodes a command.
 fn command(words: &[&[u8]]) -> Vec<u8> {
     redis::Cmd::new().arg(words).get_packed_command()
 }
 
-/// How long a message is when it comes out.
+/// Returns the length of an encoded message as the subscriber receives it.
 fn message_bytes(channel: &str) -> usize {
     command(&[b"message", channel.as_bytes(), PAYLOAD]).len()
 }

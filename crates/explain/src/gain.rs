@@ -3,25 +3,25 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// What the gains compare.
+/// Figure that the gains compare.
 pub(super) const FIGURE: &str = "one_way.p50_ns";
 
-/// A change.
+/// A change to the client, the server or the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gain {
-    /// A connection that is there, instead of one made inside each process's call.
+    /// An open connection, instead of one made inside each process's call.
     WarmConnection,
-    /// A blocking loop over `listen()`, instead of `get_message()` again and again.
+    /// A blocking loop over `listen()`, instead of polling `get_message()`.
     Listen,
-    /// The same, instead of `get_message()` with a millisecond of sleep.
+    /// A blocking loop over `listen()`, instead of `get_message()` with a millisecond of sleep.
     NoSleep,
-    /// hiredis.
+    /// The hiredis parser, instead of redis-py's own.
     Hiredis,
     /// uvloop, instead of asyncio's own loop.
     Uvloop,
     /// A Unix socket instead of TCP.
     UnixSocket,
-    /// A server that writes nothing to a disk, instead of one that makes snapshots.
+    /// A server without persistence, instead of one that makes snapshots.
     NoPersistence,
     /// An append-only file synchronised every second, instead of snapshots.
     AofEverySecond,
@@ -29,9 +29,9 @@ pub enum Gain {
     AofAlways,
     /// Publisher, server and subscriber on one core.
     OneCore,
-    /// Publisher and subscriber each on a core.
+    /// Publisher and subscriber each on a separate core.
     CoresApart,
-    /// A reader that looks again and again, instead of one that sleeps.
+    /// A reader that polls continuously, instead of one that sleeps.
     BusyReader,
     /// The package `tickpath` instead of redis-py, over shared memory instead of the server, in the same scripts.
     ImportTickpath,
@@ -43,7 +43,7 @@ pub enum Gain {
     Log,
 }
 
-/// Every change with its name, in the order in which they are tried.
+/// Every change with its name, in the order of trying.
 pub const GAINS: [(Gain, &str); 16] = [
     (Gain::WarmConnection, "warm_connection"),
     (Gain::Listen, "listen"),
@@ -63,24 +63,24 @@ pub const GAINS: [(Gain, &str); 16] = [
     (Gain::Log, "log"),
 ];
 
-/// A word that is no change.
+/// A word that names no change.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is no change that can be tried; use all, none, or of {names}", names = names())]
 pub struct ParseGainError(String);
 
-/// The names in a row.
+/// Returns the names, separated by commas.
 fn names() -> String {
     GAINS.map(|(_, name)| name.replace('_', "-")).join(", ")
 }
 
 impl Gain {
-    /// The word on the command line and in results.
+    /// Returns the name on the command line and in results.
     pub fn name(self) -> &'static str {
         GAINS.iter().find(|(gain, _)| *gain == self).map_or("", |(_, name)| name)
     }
 }
 
-/// What a change makes of what there is, in words.
+/// Returns the words for a change.
 pub(super) fn words(name: &str) -> &str {
     match name.parse() {
         Ok(Gain::WarmConnection) => "warm connection",

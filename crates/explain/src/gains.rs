@@ -1,10 +1,9 @@
-//! What each change would gain: what there is and the change take turns, some rounds of some hundred messages.
+//! Measured gain of each change: base and change take turns, in some rounds of some hundred messages.
 //!
-//! A change that needs other settings of the server is tried on a scratch server, and so is what it is compared with.
-//! The gain is the time of what there is divided by that of the change, of the middle round: above one the change is
-//! faster, and where its interval holds one, no gain was seen. The more changes are tried, the more rounds it takes for
-//! all intervals to hold together. The change of scripts' import is tried with messages as theirs, and has a line without
-//! figures where nothing can be measured.
+//! A change that needs other server settings is tried on a scratch server, and so is its base. The gain is the base's
+//! time divided by the change's, in the median round: above one the change is faster, and if its interval contains one,
+//! no gain was seen. More changes need more rounds for all intervals to hold together. The import change is tried with
+//! messages like the scripts', and has a line without figures if nothing can be measured.
 
 use tickpath_clock::Clock;
 
@@ -22,23 +21,23 @@ use tickpath_result::without_login;
 use tickpath_result::{Comparison, Counts, Phase, ResultFile, Run, Series};
 use tickpath_scratch::redis::Persistence;
 
-/// The fewest rounds, and how many more than needed, for one may not be valid.
+/// Min number of rounds, and the spare ones, because one may be invalid.
 const LEAST_ROUNDS: u32 = 5;
 const SPARE_ROUNDS: u32 = 1;
 
-/// Messages of a batch, and how many a second.
+/// Messages of a batch and their rate per second.
 const MESSAGES: u64 = 200;
 const LEAST_MESSAGES: u64 = 40;
 const RATE: f64 = 500.0;
 const LEAST_RATE: f64 = 50.0;
 
-/// What is said of a change whose rounds all came to nothing.
+/// Note on a change without a valid round.
 const NOT_JUDGED: &str = "in no round were both sides measured and valid; let nothing else run, and try again";
 
-/// The share of all time that gains may take.
+/// Share of the total time that gains may take.
 const SHARE: f64 = 0.6;
 
-/// Tries all that were asked for; what cannot be tried here is told in the result's first run.
+/// Tries all requested changes; notes in the result's first run which cannot be tried here.
 pub(super) fn run(bench: &mut Bench<'_>, result: &mut ResultFile) -> Result<(), LabError> {
     let (mut trials, mut missing) = trials(bench.settings, bench.traffic.as_ref());
     let is_bus = matches!(bench.settings.subject, Subject::Bus(_));
@@ -51,7 +50,8 @@ pub(super) fn run(bench: &mut Bench<'_>, result: &mut ResultFile) -> Result<(), 
             }
         }
     }
-    // As slow as the steady run had to be: what cannot keep up makes no valid batch. Slower, and nobody would wait for it.
+    // The rate is at most that of the steady run: a faster batch would not be valid. The lower bound keeps the time
+    // acceptable.
     let steady = result.runs.iter().filter(|run| run.phase == Phase::Steady);
     let rate = steady.filter_map(|run| run.params.0.get("rate_per_s")?.as_f64()).fold(RATE, f64::min).max(LEAST_RATE);
     let (rounds, batch) = plan(bench.settings.seconds, trials.len(), rate);
@@ -86,7 +86,7 @@ pub(super) fn run(bench: &mut Bench<'_>, result: &mut ResultFile) -> Result<(), 
     Ok(())
 }
 
-/// How many changes are tried, and about how long that takes, in seconds.
+/// Returns the number of tried changes, and their approximate duration in seconds.
 pub(super) fn estimate(settings: &Settings) -> (usize, f64) {
     let (trials, _) = trials(settings, None);
     let (rounds, batch) = plan(settings.seconds, trials.len(), RATE);
@@ -94,14 +94,14 @@ pub(super) fn estimate(settings: &Settings) -> (usize, f64) {
     (trials.len(), f64::from(rounds) * sides.map(|side| testbed::seconds(side, &batch)).sum::<f64>())
 }
 
-/// The batch of scripts whose rate is known.
+/// Returns the batch for scripts with a known rate.
 fn order_of_scripts(bench: &Bench<'_>, trials: usize) -> Option<Order> {
     let traffic = bench.traffic.as_ref()?;
     let (_, batch) = plan(bench.settings.seconds, trials, traffic.rate()?);
     Some(traffic.order(batch, LEAST_MESSAGES))
 }
 
-/// The line of a change that was asked for and has none in the table: why there are no figures.
+/// Returns a line with the reason for a requested change that has no figures.
 fn without_figures(gain: Gain, why: String, lines: &[Comparison]) -> Option<Comparison> {
     let name = format!("gain_{gain}");
     let has_one = lines.iter().any(|line| line.name == name);
@@ -109,16 +109,16 @@ fn without_figures(gain: Gain, why: String, lines: &[Comparison]) -> Option<Comp
     (!has_one).then_some(line)
 }
 
-/// What can be tried of what was asked for, and why something cannot.
+/// Returns the possible trials of the requested changes, and the reasons against the others.
 fn trials(settings: &Settings, traffic: Option<&Traffic>) -> (Vec<Trial>, Vec<String>) {
     let (mut trials, mut missing) = (Vec::new(), Vec::new());
-    // What is not named will be a scratch server.
+    // Without a named server a scratch server is used.
     let ours = settings.url.is_none();
     for &gain in &settings.gains {
         match trial(gain, &settings.subject, ours, traffic) {
             Ok(trial) => trials.push(trial),
             Err(Some(why)) => missing.push(format!("not tried: {gain}: {why}")),
-            // Who asks for all of them asks for those that there are.
+            // A request for all changes means those that apply.
             Err(None) if settings.gains.len() == GAINS.len() => {}
             Err(None) => missing.push(format!("not tried: {gain}: to this client it is no change")),
         }
@@ -126,7 +126,7 @@ fn trials(settings: &Settings, traffic: Option<&Traffic>) -> (Vec<Trial>, Vec<St
     (trials, missing)
 }
 
-/// Rounds, as many as all trials together need where the time is enough for them, and what a batch is.
+/// Returns the number of rounds, as many as all trials together need if the time permits, and the batch.
 fn plan(seconds: f64, trials: usize, rate: f64) -> (u32, Order) {
     let round_of = |messages: f64| 2.0 * trials.max(1) as f64 * (AROUND_S + messages / rate);
     let needed = pairs_needed(trials) + SPARE_ROUNDS;
@@ -138,7 +138,7 @@ fn plan(seconds: f64, trials: usize, rate: f64) -> (u32, Order) {
     (rounds, Order { count, every_ns: (1e9 / rate) as u64, pause_ns: 0 })
 }
 
-/// Both sides take turns; what came of it goes into the result, in part too if it failed.
+/// Measures base and change in turns; the result gets what was measured, even after a failure.
 fn take_turns(
     trial: &Trial,
     rounds: u32,
@@ -168,7 +168,7 @@ fn take_turns(
         };
         pairs.push(pair);
         let at = clock.ns_between(start, clock.ticks()).max(0) as u64;
-        // What was not valid is in no series.
+        // Invalid batches are in no series.
         for (series, ns) in run.series.iter_mut().zip(pair) {
             series.t_ns.extend(ns.map(|_| at));
             series.value.extend(ns);
@@ -180,7 +180,7 @@ fn take_turns(
     let was_valid = run.valid;
     let ended = around.end(bench.lab, std::slice::from_mut(&mut run));
     if was_valid && !run.valid {
-        // A clock that is wrong is so in all rounds.
+        // A wrong clock is wrong in all rounds.
         pairs.clear();
     }
     result.runs.push(run);
@@ -188,7 +188,7 @@ fn take_turns(
     done.and(ended)
 }
 
-/// Both once, in the order of this round: the median of what there is, then that of the change.
+/// Measures both sides once, in this round's order: returns the base's median, then the change's.
 fn one_round(
     round: u32,
     trial: &Trial,
@@ -210,7 +210,7 @@ fn describe(trial: &Trial, bench: &Bench<'_>, testbed: &Testbed) -> Run {
         _ => ("redis-py", String::new()),
     };
     let mut run = bench.describe(Run { client: client.to_owned(), target, phase: Phase::Steady, ..Run::default() });
-    // The server's notes stand with the runs that are about it.
+    // The server's notes belong to the runs that are about it.
     run.notes.clear();
     run.params.set("gain", trial.gain.name());
     run.params.set("base", trial.base.text());

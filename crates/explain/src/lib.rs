@@ -1,4 +1,4 @@
-//! `explain`: where one message's time goes for this broker and client, and what each change would gain.
+//! `explain`: breaks one message's time down for this broker and client, and measures the gain of each possible change.
 //!
 //! ```text
 //!   publisher process                                   subscriber process
@@ -7,23 +7,23 @@
 //!                      script <─ hand over <─ parse <─ read ──┘
 //! ```
 //! The stamps are taken around redis-py's own methods, in both processes, by one clock. Cold, first after a pause and
-//! steady are three results, never one. The sum of the stages stands beside the whole, and what remains is told.
+//! steady are three separate results. The sum of the stages is reported beside the whole, with the remainder.
 //!
-//! | file          | what it does                                                            |
+//! | file          | content                                                                 |
 //! |---------------|-------------------------------------------------------------------------|
-//! | `settings.rs` | what is explained, and how                                              |
-//! | `bench.rs`    | what all parts share: the server under test, Python, bare sockets       |
+//! | `settings.rs` | subject and settings of a run                                           |
+//! | `bench.rs`    | shared parts: the server under test, Python, bare sockets               |
 //! | `phases.rs`   | our own clients: cold, first after a pause, steady                      |
-//! | `scripts.rs`  | the user's scripts, and the published case of one publish a process     |
+//! | `scripts.rs`  | the user's scripts, and the published case of one publish per process   |
 //! | `rust.rs`     | our own bus over the same server, over any other, and over the log      |
 //! | `gain.rs`     | the changes that can be tried                                           |
-//! | `gains.rs`    | what each change would gain, in turns with what there is                |
-//! | `trial.rs`    | for each change the way there is, and the way that it becomes           |
-//! | `traffic.rs`  | what scripts send, and how they wait, for the change of their import    |
-//! | `testbed.rs`  | what takes turns, opened: servers, pairs, one batch of each             |
+//! | `gains.rs`    | measured gain of each change, in turns with its base                    |
+//! | `trial.rs`    | base and change of each trial                                           |
+//! | `traffic.rs`  | message size, rate and waiting of scripts, for the import change        |
+//! | `testbed.rs`  | open servers and pairs, and one batch of each                           |
 //! | `pair.rs`     | a publisher and a subscriber that stay connected and take orders        |
-//! | `command.rs`  | scripts as they are, each run a new process, watched by a hook          |
-//! | `records.rs`  | what the hook wrote, and which row of both sides belongs together       |
+//! | `command.rs`  | unchanged scripts, each run a new process, stamped by a hook            |
+//! | `records.rs`  | the hook's rows, and the matching of sends and receives                 |
 //! | `stages.rs`   | rows as stages that add up                                              |
 //! | `account.rs`  | rows as figures of a run                                                |
 //! | `floor.rs`    | the same message over bare sockets                                      |
@@ -64,7 +64,7 @@ use tickpath_clock::WakeUps;
 use tickpath_harness::{Lab, LabError, host};
 use tickpath_result::ResultFile;
 
-/// Runs everything into a result file; what there is stays there if a later part fails.
+/// Measures everything into a result file; earlier parts stay in it if a later one fails.
 pub fn run(lab: &Lab<'_>, settings: &Settings, result: &mut ResultFile) -> Result<(), LabError> {
     settings.check()?;
     let mut bench = Bench::open(lab, settings)?;
@@ -84,7 +84,7 @@ pub fn run(lab: &Lab<'_>, settings: &Settings, result: &mut ResultFile) -> Resul
     measured
 }
 
-/// What a wake-up takes here, if the stages of a message hold some.
+/// Returns a finding about this host's wake-up latency, if a stage of a message contains a wake-up.
 fn waking([waker, sleeper]: [usize; 2], result: &ResultFile) -> Option<String> {
     const ROUNDS: usize = 200;
     let mut stages = result.runs.iter().flat_map(|run| &run.stages);
@@ -93,9 +93,9 @@ fn waking([waker, sleeper]: [usize; 2], result: &ResultFile) -> Option<String> {
     Some(format!("A thread that sleeps runs so long after a message wakes it: {woken}."))
 }
 
-/// How many runs there will be, and about how long all of it takes, in seconds; of the user's scripts it is a guess.
+/// Returns the number of runs, and their approximate duration in seconds; a guess for the user's scripts.
 fn estimate(settings: &Settings) -> (usize, f64) {
-    /// The machine's floor, servers and interpreters.
+    /// Duration of the host's floor measurement, servers and interpreters, in seconds.
     const AROUND_S: f64 = 5.0;
     let (phases, seconds) = match settings.subject {
         Subject::Client(_) | Subject::Bus(_) => phases::estimate(settings),

@@ -1,5 +1,5 @@
-//! A publisher and a subscriber with redis-py, or with the package `tickpath` in its place, each a process of its own, that
-//! stay connected and take orders.
+//! A publisher and a subscriber with redis-py, or with the package `tickpath` in its place, each in its own process,
+//! that stay connected and take orders.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -15,27 +15,27 @@ use tickpath_result::{Counts, Hop, median};
 use tickpath_scratch::python::Python;
 use tickpath_scratch::scripts::Library;
 
-/// The scripts, what both import, and what each library does of it.
+/// Scripts, their common module, and each library's module.
 const BLOCKING: (&str, &str) = ("pair_blocking.py", include_str!("python/pair_blocking.py"));
 const ASYNCIO: (&str, &str) = ("pair_asyncio.py", include_str!("python/pair_asyncio.py"));
 const COMMON: (&str, &str) = ("pair.py", include_str!("python/pair.py"));
 const BY_REDIS_PY: (&str, &str) = ("by_redis_py.py", include_str!("python/by_redis_py.py"));
 const BY_TICKPATH: (&str, &str) = ("by_tickpath.py", include_str!("python/by_tickpath.py"));
 
-/// A process may go without a message for so long.
+/// Max time of a process without a message, in seconds.
 const SILENCE_S: f64 = 10.0;
 
-/// Late sends that a valid batch may have.
+/// Max share of late sends in a valid batch.
 const MOST_LATE: f64 = 0.01;
 
-/// Bytes of a message, if a script's are not known, and of the shortest one, which holds its number.
+/// Bytes of a message if a script's are unknown, and of the shortest one, which holds its number.
 pub(super) const MESSAGE_BYTES: usize = 32;
 pub(super) const LEAST_BYTES: usize = 12;
 
-/// How redis-py is used, or the package in its place.
+/// Use of redis-py, or of the package in its place.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct PairConfig {
-    /// The server's URL as redis-py writes it, or the log's.
+    /// URL of the server as redis-py writes it, or of the log.
     pub url: String,
     pub library: Library,
     pub flavour: Flavour,
@@ -43,13 +43,13 @@ pub(super) struct PairConfig {
     pub receive: Receive,
     /// Bytes of a message.
     pub size: usize,
-    /// Whether hiredis reads the protocol; else redis-py does so itself, as `pip install redis` leaves it.
+    /// Whether hiredis parses the protocol; otherwise redis-py does, as `pip install redis` leaves it.
     pub hiredis: bool,
-    /// The CPU of the publisher and of the subscriber; any if there are none.
+    /// CPUs of publisher and subscriber; not pinned if none.
     pub cpus: Option<[usize; 2]>,
 }
 
-/// Which of redis-py's clients.
+/// Client of redis-py.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Flavour {
@@ -58,25 +58,25 @@ pub(super) enum Flavour {
     Uvloop,
 }
 
-/// What the messages go through.
+/// Path of the messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Way {
-    /// A channel, to which is published; the log's topic.
+    /// A channel to publish to, or the log's topic.
     Channel,
-    /// A list, to which is pushed; the log's queue.
+    /// A list to push to, or the log's queue.
     Queue,
 }
 
-/// How the subscriber waits.
+/// Waiting of the subscriber.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Receive {
     /// A blocking loop over `listen()`, or over `blpop()`.
     Listen,
-    /// `get_message()` again and again.
+    /// Polling `get_message()` continuously.
     Spin,
-    /// The same with a millisecond of sleep between, as redis-py's own example does it.
+    /// Polling `get_message()` with a millisecond of sleep, as in redis-py's own example.
     Sleep,
 }
 
@@ -90,7 +90,7 @@ impl Receive {
     }
 }
 
-/// What the publisher is to do: so many messages at a rate, or each after a pause.
+/// Order to the publisher: a number of messages at a rate, or each after a pause.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(super) struct Order {
     pub count: u64,
@@ -99,23 +99,23 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// Messages a second.
+    /// Returns the messages per second.
     pub fn rate(&self) -> f64 {
         1e9 / self.every_ns as f64
     }
 
-    /// About how long it takes.
+    /// Returns the approximate duration, in seconds.
     pub fn seconds(&self) -> f64 {
         self.count as f64 * self.every_ns.max(self.pause_ns) as f64 / 1e9
     }
 }
 
-/// What a process is told at its start.
+/// Settings for a process at its start.
 #[derive(Serialize)]
 struct Settings<'a> {
     role: &'a str,
     channel: &'a str,
-    /// The module that carries the messages.
+    /// Module that carries the messages.
     library: &'a str,
     #[serde(rename = "loop")]
     flavour: Flavour,
@@ -132,20 +132,20 @@ struct Settings<'a> {
 pub(super) struct Pair {
     publisher: Child,
     subscriber: Child,
-    /// Where their stamps go, if they are taken.
+    /// Files of their stamps, if stamps are taken.
     rows: Option<[PathBuf; 2]>,
 }
 
-/// What came of an order; stamps are nanoseconds.
+/// Outcome of an order; stamps are nanoseconds.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Batch {
-    /// For each message in turn: intended, called, returned.
+    /// For each message in order: intended, called, returned.
     pub published: Vec<[u64; 3]>,
-    /// Each message's number, and when the script had it.
+    /// Each message's number, and the time when the script had it.
     pub received: Vec<[u64; 2]>,
-    /// The share of a processor that the subscriber used.
+    /// CPU use of the subscriber, in percent of one processor.
     pub cpu_percent: f64,
-    /// The stamps of both sides, if they were taken.
+    /// Stamps of both sides, if they were taken.
     pub watched: Option<[Watched; 2]>,
 }
 
@@ -162,7 +162,7 @@ struct Received {
 }
 
 impl Pair {
-    /// Starts both and has them connect; their calls are stamped if there is a hook.
+    /// Starts both processes, which connect; their calls are stamped if there is a hook.
     pub fn open(
         lab: &Lab<'_>,
         python: &Python,
@@ -195,7 +195,7 @@ impl Pair {
         };
         let mut subscriber = spawn("subscriber", subscriber_cpu)?;
         let mut publisher = spawn("publisher", publisher_cpu)?;
-        // Not among the settings, which everybody can see: it may hold a password.
+        // The URL goes to standard input, because settings are visible to all users and it may hold a password.
         let url = serde_json::to_string(&config.url).expect("a text");
         for child in [&mut subscriber, &mut publisher] {
             child.tell(&url)?;
@@ -205,7 +205,7 @@ impl Pair {
         Ok(Self { publisher, subscriber, rows })
     }
 
-    /// Has them do it.
+    /// Runs an order, and returns its batch.
     pub fn run(&mut self, order: Order) -> Result<Batch, LabError> {
         let [publisher_rows, subscriber_rows] = self.rows.clone().map_or([None, None], |rows| rows.map(Some));
         self.subscriber.tell(&serde_json::json!({ "out": subscriber_rows }).to_string())?;
@@ -219,7 +219,7 @@ impl Pair {
         let watched = match &self.rows {
             Some([publisher, subscriber]) => {
                 let mut publisher = taken(publisher)?;
-                // The last one only says that this was all.
+                // The last message only marks the end.
                 publisher.sent.truncate(published.stamps.len());
                 Some([publisher, taken(subscriber)?])
             }
@@ -234,7 +234,7 @@ impl Pair {
     }
 }
 
-/// Reads a file of stamps, and makes room for the next.
+/// Reads a file of stamps, and removes it for the next batch.
 fn taken(path: &Path) -> Result<Watched, LabError> {
     let watched = Watched::load(path)?;
     std::fs::remove_file(path).map_err(|e| LabError::file(path, e))?;
@@ -242,7 +242,7 @@ fn taken(path: &Path) -> Result<Watched, LabError> {
 }
 
 impl Batch {
-    /// What became of the messages.
+    /// Returns the counts of sent, received and lost messages.
     pub fn counts(&self) -> Counts {
         let (sent, received) = (self.published.len() as u64, self.received.len() as u64);
         let numbers: HashSet<u64> = self.received.iter().map(|[number, _]| *number).collect();
@@ -258,32 +258,32 @@ impl Batch {
         }
     }
 
-    /// From the intended time until the script has the message.
+    /// Returns the hop from the intended time until the script has the message.
     pub fn one_way(&self) -> Hop {
         hop(self.arrivals(0))
     }
 
-    /// From the call until the script has the message.
+    /// Returns the hop from the call until the script has the message.
     pub fn service(&self) -> Hop {
         hop(self.arrivals(1))
     }
 
-    /// The publish call.
+    /// Returns the hop of the publish call.
     pub fn publish(&self) -> Hop {
         hop(self.published.iter().map(|&[_, called, returned]| (called, returned)).collect())
     }
 
-    /// The median from the intended time until the script has the message; none of no message.
+    /// Returns the median time from the intended time until the script has the message; none without messages.
     pub fn one_way_p50_ns(&self) -> Option<f64> {
         median(self.arrivals(0).into_iter().map(|(from, to)| to.saturating_sub(from) as f64).collect())
     }
 
-    /// How late each call was.
+    /// Returns the lateness of each call.
     pub fn lateness_ns(&self) -> Vec<f64> {
         self.published.iter().map(|[intended, called, _]| called.saturating_sub(*intended) as f64).collect()
     }
 
-    /// Which rules of honest measuring it broke: rate, punctuality, and that all messages came.
+    /// Returns the broken rules of honest measuring: rate, punctuality, and that all messages arrive.
     pub fn faults(&self, order: &Order) -> Vec<String> {
         let (late, lost) = (self.lateness_ns(), self.counts().lost);
         let mut wrong = Vec::new();
@@ -309,14 +309,14 @@ impl Batch {
         wrong
     }
 
-    /// From one of the publisher's stamps until the script has the message.
+    /// Returns the times from one of the publisher's stamps until the script has the message.
     fn arrivals(&self, stamp: usize) -> Vec<(u64, u64)> {
         let from = |number: u64| self.published.get(number as usize).map(|stamps| stamps[stamp]);
         self.received.iter().filter_map(|&[number, at]| Some((from(number)?, at))).collect()
     }
 }
 
-/// Stamps of Python are nanoseconds already; nobody watched for the host's gaps.
+/// Converts Python's stamps, which are nanoseconds already; gaps of the host were not watched.
 pub(super) fn hop(samples: Vec<(u64, u64)>) -> Hop {
     Samples(samples).unwatched_hop(&Calibration::nanoseconds())
 }
@@ -349,7 +349,7 @@ mod tests {
     #[test]
     fn a_batch_that_lost_a_message_or_came_late_breaks_a_rule() {
         let order = Order { count: 100, every_ns: 1_000_000, pause_ns: 0 };
-        // Each message at its time, but for those from this one on, which come so late, and but for the last ones.
+        // Each message is on time, except that those from an index on are late, and that the last ones are dropped.
         for (late_from, late_ns, dropped, fault) in [
             (100, 0, 0, None),
             (0, 900_000, 0, None),

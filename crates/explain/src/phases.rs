@@ -1,6 +1,6 @@
-//! Our own publisher and subscriber with redis-py: cold, first after a pause, steady.
+//! Phases of our own publisher and subscriber with redis-py: cold, first after a pause, steady.
 //!
-//! Valid only if the publisher kept its rate and was punctual, and no message was lost.
+//! A run is valid only if the publisher kept its rate and was punctual, and no message was lost.
 
 use super::account::{fill_connect, fill_stages, fill_waiting, set};
 use super::bench::Bench;
@@ -14,23 +14,23 @@ use tickpath_harness::{Around, LabError};
 use tickpath_result::{Phase, ResultFile, Run, Software, median};
 use tickpath_scratch::scripts::Library;
 
-/// Nanoseconds between messages of a steady run: 1,000 a second.
+/// Nanoseconds between messages of a steady run: 1,000 per second.
 pub(super) const EVERY_NS: u64 = 1_000_000;
 
-/// The pauses before a message, and the share of all time that each may take.
+/// Pauses before a message, and the share of the total time that each may take.
 const PAUSES_NS: [u64; 4] = [1_000_000, 10_000_000, 100_000_000, 1_000_000_000];
 const PAUSE_SHARE: f64 = 0.04;
 
-/// Messages after a pause: a median needs the least; more than the most tell little more.
+/// Bounds for the number of messages after a pause: a median needs the minimum, and more than the maximum adds little.
 const LEAST_AFTER_PAUSE: u64 = 20;
 const MOST_AFTER_PAUSE: u64 = 200;
 
-/// A pause whose least messages would take more than this share of all time is left out.
+/// Max share of the total time for a pause's min number of messages; a longer pause is left out.
 const MOST_PAUSE_SHARE: f64 = 0.35;
 
-/// How many runs the phases are, and about how long they take, in seconds.
+/// Returns the number of runs of all phases, and their approximate duration in seconds.
 pub(super) fn estimate(settings: &Settings) -> (usize, f64) {
-    /// Bare sockets before each, and what a run takes beside its messages.
+    /// Seconds per run beside its messages, including bare sockets before it.
     const AROUND_S: f64 = 1.5;
     let (pauses, _) = pauses(settings.seconds);
     let steady = Order { count: settings.count, every_ns: EVERY_NS, pause_ns: 0 };
@@ -38,7 +38,7 @@ pub(super) fn estimate(settings: &Settings) -> (usize, f64) {
     (pauses.len() + 2, scripts::estimate(scripts::PUBLISHED_RUNS) + seconds)
 }
 
-/// All phases, one after the other.
+/// Runs all phases, one after the other.
 pub(super) fn run(bench: &mut Bench<'_>, client: Client, result: &mut ResultFile) -> Result<(), LabError> {
     let flavour = if client == Client::RedisPyAsyncio { Flavour::Asyncio } else { Flavour::Blocking };
     scripts::cold(bench, flavour, result)?;
@@ -75,7 +75,7 @@ pub(super) fn run(bench: &mut Bench<'_>, client: Client, result: &mut ResultFile
     Ok(())
 }
 
-/// The pauses that fit into so many seconds, and what is said of those that do not.
+/// Returns the pauses that fit into the time, and a note about those that do not.
 pub(super) fn pauses(seconds: f64) -> (Vec<Order>, Option<String>) {
     let least_s = |pause: u64| LEAST_AFTER_PAUSE as f64 * pause as f64 / 1e9;
     let (fitting, too_long): (Vec<u64>, Vec<u64>) =
@@ -94,7 +94,7 @@ pub(super) fn pauses(seconds: f64) -> (Vec<Order>, Option<String>) {
     (fitting.into_iter().map(order).collect(), left_out)
 }
 
-/// What is known before anything is sent.
+/// Returns the run with everything known before anything is sent.
 fn describe(bench: &Bench<'_>, client: Client, config: &PairConfig, phase: Phase, order: &Order) -> Run {
     let python = bench.python();
     let software = Software {
@@ -149,7 +149,7 @@ fn fill(run: &mut Run, publisher: &Watched, subscriber: &Watched, batch: &Batch,
     fill_connect(run, &publisher.sent, Some(subscriber));
 }
 
-/// The run's own rules: rate, punctuality, and that all messages came.
+/// Applies the run's own rules: rate, punctuality, and that all messages arrive.
 fn judge(run: &mut Run, batch: &Batch, order: &Order) {
     set(run, "lateness_p50_ns", median(batch.lateness_ns()));
     let wrong = batch.faults(order);

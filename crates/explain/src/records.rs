@@ -1,5 +1,5 @@
-//! What the hook in a Python process has written: rows of stamps, in nanoseconds of the monotonic clock, and which row
-//! of the subscriber belongs to which row of a publisher. `python/hook/tickpath_rows.py` names the columns.
+//! Rows of stamps written by the hook in a Python process, in nanoseconds of the monotonic clock, and their matching
+//! between publishers and subscriber. `python/hook/tickpath_rows.py` names the columns.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fs;
@@ -9,27 +9,27 @@ use serde::Deserialize;
 
 use tickpath_harness::LabError;
 
-/// What one process has written.
+/// Rows of one process.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Watched {
-    /// What it is; none of a process that was told where to write.
+    /// Description of the process; none for one with an explicit output file.
     pub process: Option<Process>,
     pub sent: Vec<Sent>,
     pub subscribed: Vec<Subscribed>,
     pub received: Vec<Received>,
-    /// How often it connected.
+    /// Number of connections made.
     pub connections: usize,
-    /// Moments, and the processor time until then.
+    /// Pairs of time and processor time used until then.
     pub cpu: Vec<[u64; 2]>,
 }
 
-/// What a process is. Its stamps are zero if it never came so far.
+/// Description of a process. Stamps of steps that it never reached are zero.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Process {
-    /// The script's file name.
+    /// File name of the script.
     pub program: String,
-    /// Its interpreter.
+    /// Path of its interpreter.
     pub executable: PathBuf,
     pub runtime: String,
     pub versions: BTreeMap<String, String>,
@@ -39,60 +39,60 @@ pub(super) struct Process {
     pub started: u64,
     pub import_began: u64,
     pub import_ended: u64,
-    /// The URL of the server that it connected to last, without a password.
+    /// URL of the last server that it connected to, without a password.
     pub server: Option<String>,
-    /// The command that it sent its first message by.
+    /// Command of its first message.
     pub sends: Option<String>,
 }
 
-/// The stamps of one publish call; zero is a stamp that was not taken.
+/// Stamps of one publish call; zero is a stamp that was not taken.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
 pub(super) struct Sent {
-    /// The same number for the same message on both sides.
+    /// Key of the message, equal on both sides.
     pub key: u64,
-    /// The payload, if it is a number.
+    /// Payload, if it is a number.
     pub value: Option<f64>,
     pub called: u64,
-    /// When connecting began, the socket was open, and the handshake done; of a connection that was there, zero.
+    /// Start of connecting, open socket, and end of the handshake; zero if the connection was open.
     pub connect: u64,
     pub tcp: u64,
     pub connected: u64,
-    /// How long the server's name took to resolve.
+    /// Duration of the name lookup.
     pub lookup: u64,
-    /// Commands of the handshake.
+    /// Number of commands of the handshake.
     pub commands: u64,
     pub encode: u64,
     pub send: u64,
     pub sent: u64,
     pub returned: u64,
-    /// How long the call waited for a processor: in opening the socket, in the handshake, and elsewhere.
+    /// Time that the call waited for a processor: while opening the socket, in the handshake, and elsewhere.
     pub delayed_tcp: u64,
     pub delayed_handshake: u64,
     pub delayed_else: u64,
 }
 
-/// From the subscribe call to its confirmation; both are one moment of who begins to wait for what is pushed.
+/// Subscribe call and its confirmation; equal for a reader that begins to wait for pushed messages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
 pub(super) struct Subscribed {
     pub called: u64,
     pub confirmed: u64,
 }
 
-/// The stamps of one message on its way to the script.
+/// Stamps of one message on its way to the script.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
 pub(super) struct Received {
-    /// The same number for the same message on both sides.
+    /// Key of the message, equal on both sides.
     pub key: u64,
-    /// The socket's read had returned.
+    /// Return of the socket's read.
     pub read: u64,
-    /// The event loop gave the reader its turn; zero without such a loop.
+    /// Time when the event loop resumed the reader; zero without such a loop.
     pub resumed: u64,
     pub parsed: u64,
-    /// The script has it.
+    /// Time when the script had the message.
     pub handed: u64,
-    /// Calls of get_message before that only looked, and returned nothing.
+    /// Number of get_message calls before it that returned nothing.
     pub empty: u64,
-    /// From each of those calls to the next one, added up.
+    /// Sum of the times from each of those calls to the next one.
     pub pause: u64,
 }
 
@@ -103,14 +103,14 @@ pub(super) struct Journey {
     pub received: Received,
 }
 
-/// What became of the messages of one subscriber.
+/// Matching of one subscriber's messages.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Matched {
     /// In the order of the sends.
     pub journeys: Vec<Journey>,
     /// Sent and never received.
     pub lost: u64,
-    /// Received, and sent by nobody who was watched.
+    /// Received, but sent by no observed process.
     pub foreign: u64,
 }
 
@@ -151,14 +151,14 @@ impl Watched {
         paths.iter().map(|path| Self::load(path)).collect()
     }
 
-    /// The share of a processor that it used between its first and last sign of life: 100 is one processor.
+    /// Returns the CPU use between the first and the last sample: 100 is one processor.
     pub fn cpu_percent(&self) -> Option<f64> {
         let (first, last) = (self.cpu.first()?, self.cpu.last()?);
         let (wall, cpu) = (last[0].checked_sub(first[0])?, last[1].checked_sub(first[1])?);
         (wall > 0).then(|| 100.0 * cpu as f64 / wall as f64)
     }
 
-    /// Whether it has imported a package of this name.
+    /// Returns whether the process has imported a package of this name.
     pub fn has(&self, package: &str) -> bool {
         self.process.as_ref().is_some_and(|process| process.versions.contains_key(package))
     }
@@ -176,12 +176,12 @@ impl Watched {
     }
 }
 
-/// Who received most.
+/// Returns the process that received most.
 pub(super) fn subscriber(watched: &[Watched]) -> Option<&Watched> {
     watched.iter().filter(|watched| !watched.received.is_empty()).max_by_key(|watched| watched.received.len())
 }
 
-/// Matches a subscriber's messages to those that were sent, the oldest of equal ones first.
+/// Matches a subscriber's messages to the sent ones, the oldest of equal ones first.
 pub(super) fn matched<'a>(sent: impl Iterator<Item = &'a Sent>, received: &[Received]) -> Matched {
     let mut sent: Vec<Sent> = sent.copied().collect();
     sent.sort_by_key(|sent| sent.called);
@@ -193,7 +193,7 @@ pub(super) fn matched<'a>(sent: impl Iterator<Item = &'a Sent>, received: &[Rece
     let mut matched = Matched::default();
     for &received in received {
         let equal = waiting.entry(received.key).or_default();
-        // Of two equal ones, somebody else may have sent the first.
+        // An unobserved process may have sent the first of two equal messages.
         match equal.front().filter(|sent| sent.called < received.read) {
             Some(&sent) => {
                 equal.pop_front();

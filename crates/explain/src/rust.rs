@@ -1,5 +1,5 @@
-//! Our own bus over any server, and over the log: cold, first after a pause, steady. What it adds to what no client can go
-//! below is its own part, and that of a server which does not tell its own.
+//! Phases of our own bus over any server, and over the log: cold, first after a pause, steady. Its time above the floor
+//! is its own part, together with a server's that does not report its own.
 
 use tickpath_clock::Wait;
 use tickpath_harness::targets::is_log;
@@ -16,24 +16,24 @@ use tickpath_harness::LabError;
 use tickpath_lab_bus::pubsub::{self, Settings, plan};
 use tickpath_result::{Phase, ResultFile, Run, Stage, StageKind};
 
-/// Processes of the cold run, and about how long the reader waits from one to the next.
+/// Number of processes of the cold run, and the reader's approximate wait between two of them.
 const COLD_TIMES: u64 = 20;
 const COLD_PAUSE_NS: u64 = 10_000_000;
 
-/// What no client can go below on the way to a server, or through a log.
+/// Floor of the path to a server, or through a log, that no client can go below.
 enum Below {
-    /// The same message over bare sockets and the same Redis server, which tells its own time.
+    /// The same message over bare sockets and the same Redis server, which reports its own time.
     Redis(Floor),
-    /// The same bytes over bare sockets through a thread that only copies, and the network's way there and back.
+    /// The same bytes over bare sockets through a thread that only copies, and the network's round trip.
     Server { floor: Floor, network_ns: f64 },
-    /// A cache line from one core to another.
+    /// Transfer of a cache line from one core to another.
     Log { transfer_ns: f64 },
 }
 
-/// All phases, one after the other.
+/// Runs all phases, one after the other.
 pub(super) fn run(bench: &mut Bench<'_>, result: &mut ResultFile) -> Result<(), LabError> {
     let (lab, cpus, url) = (bench.lab, bench.settings.cpus, bench.url());
-    // Only where the server is no Redis server: that one's own floor holds the network.
+    // Only for servers other than Redis: the floor over Redis includes the network.
     let network_ns = if bench.target.is_none() { floor::network_ns(&url, lab.clock) } else { 0.0 };
     let (pauses, left_out) = pauses(bench.settings.seconds);
     let (rate, count) = (1e9 / EVERY_NS as f64, bench.settings.count);
@@ -85,7 +85,7 @@ impl Below {
     }
 }
 
-/// One run of `pubsub` between processes that wait so.
+/// Returns the settings of one `pubsub` run between processes that wait in this way.
 pub(super) fn settings(url: &str, cpus: [usize; 2], phase: Phase, rate: f64, count: u64, wait: Wait) -> Settings {
     Settings {
         size: MESSAGE_BYTES,
@@ -93,24 +93,24 @@ pub(super) fn settings(url: &str, cpus: [usize; 2], phase: Phase, rate: f64, cou
         count,
         phase,
         wait,
-        // A publisher that spins takes a CPU from the server.
+        // A spinning publisher takes a CPU from the server.
         pace: Some(Wait::Block),
         ..Settings::new(url, cpus)
     }
 }
 
-/// A run under the server's public name.
+/// Returns the run under the server's public name.
 fn named(bench: &Bench<'_>, run: Run) -> Run {
     let valid = run.valid;
     let mut run = bench.describe(run);
     run.valid = valid;
-    // What the bench advises is no flag here.
+    // The bench advises a flag that does not exist here.
     run.notes.iter_mut().for_each(|note| *note = note.replace("; use a lower --rate", ""));
     run
 }
 
-/// The stages of one message, from its intended time: there are stamps at its ends and at the call alone, so that of what
-/// lies between only that is known which no client can go below.
+/// Fills in the stages of one message, from its intended time: there are stamps only at its ends and at the call, so
+/// that between them only the floor is known.
 fn explain(run: &mut Run, server_ns: Option<f64>, below: &Below) {
     let p50 = |name: &str| run.hops.get(name).and_then(|hop| hop.percentiles()[0]).map(|ns| ns as f64);
     let (Some(whole), Some(service)) = (p50("one_way"), p50("service")) else { return };
@@ -132,8 +132,8 @@ fn explain(run: &mut Run, server_ns: Option<f64>, below: &Below) {
     run.stages = stages;
 }
 
-/// What comes before the call, then the call until the reader has the message. Of that the parts that were measured
-/// elsewhere are known as far as no client can go below them; what is above them is the rest.
+/// Returns the stage before the call, then those until the reader has the message. Parts measured elsewhere are lower
+/// bounds of their stages; the rest above them is one stage.
 fn stages(whole: f64, service: f64, first: (&str, f64), server_ns: Option<f64>, below: &Below) -> Vec<Stage> {
     let server_ns = server_ns.unwrap_or(0.0);
     let (parts, rest) = match below {
@@ -149,7 +149,7 @@ fn stages(whole: f64, service: f64, first: (&str, f64), server_ns: Option<f64>, 
     };
     let left = service - parts.iter().map(|(_, ns)| ns.max(0.0)).sum::<f64>();
     let parts = parts.into_iter().filter(|(_, ns)| *ns > 0.0).map(|(name, ns)| {
-        // Only what the server tells is no floor, but a mean.
+        // The time reported by the server is a mean, not a floor.
         let least = if name == "server" { 0.0 } else { ns };
         bounded(name, ns, least, ns + left)
     });

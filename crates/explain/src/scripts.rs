@@ -1,8 +1,7 @@
-//! Scripts as they are: the user's, and our copies of the published ones, one publish a process.
+//! Runs of unchanged scripts: the user's, and our copies of the published ones, one publish per process.
 //!
-//! The first call of a process is cold, its connection made inside; what a process publishes after that is steady.
-//! There are no intended times: a script publishes when it does, so latency counts from the call. What is pushed to a list
-//! and popped from it is a message as well.
+//! The first call of a process is cold, with its connection made inside; its later calls are steady. There are no
+//! intended times: latency counts from the call. A push to a list and its pop count as a message too.
 
 use std::collections::BTreeSet;
 
@@ -19,33 +18,33 @@ use tickpath_harness::{Around, LabError};
 use tickpath_result::without_login;
 use tickpath_result::{Counts, Phase, ResultFile, Run, Software, median};
 
-/// Runs of a command without the hook, at most.
+/// Max number of runs of a command without the hook.
 const MOST_PLAIN: u32 = 5;
 
-/// Runs of our own copies, as the published experiment had them.
+/// Number of runs of our copies, as in the published experiment.
 pub(super) const PUBLISHED_RUNS: u32 = 19;
 
-/// About how long one run takes, for estimates alone.
+/// Approximate duration of one run in seconds, for estimates only.
 const RUN_S: f64 = 0.25;
 
-/// About how long a subscriber waits between two of them.
+/// Approximate wait of a subscriber between two runs.
 const BETWEEN_RUNS_NS: u64 = 100_000_000;
 
 /// Our copies of the published scripts.
 const PUBLISHER: (&str, &str) = ("publish.py", include_str!("python/one_publish.py"));
 const SUBSCRIBER: (&str, &str) = ("subscribe.py", include_str!("python/subscribe.py"));
 
-/// About how long a command takes that is run so often, in seconds, with its runs without the hook.
+/// Returns the approximate duration of a command's runs in seconds, including those without the hook.
 pub(super) fn estimate(repeat: u32) -> f64 {
     seconds(repeat + repeat.min(MOST_PLAIN))
 }
 
-/// About how long so many runs take, in seconds.
+/// Returns the approximate duration of this number of runs, in seconds.
 pub(super) fn seconds(runs: u32) -> f64 {
     f64::from(runs) * RUN_S + 1.0
 }
 
-/// The user's scripts.
+/// Explains the user's scripts.
 pub(super) fn users(
     bench: &mut Bench<'_>,
     command: &[String],
@@ -59,7 +58,7 @@ pub(super) fn users(
         repeat: settings.repeat,
         plain: settings.repeat.min(MOST_PLAIN),
         timeout_s: settings.timeout_s,
-        // Python's launcher has one of its own, which is not the scripts'.
+        // Python's launcher sets its own value, which must not reach the scripts.
         environment: std::env::var("PYTHONSAFEPATH").map(|v| ("PYTHONSAFEPATH".to_owned(), v)).into_iter().collect(),
         show: true,
     };
@@ -73,7 +72,7 @@ pub(super) fn users(
     Ok(())
 }
 
-/// The published case: one publish a process, 19 times, to a subscriber that spins on get_message.
+/// Explains the published case: one publish per process, 19 times, to a subscriber that spins on get_message.
 pub(super) fn published(bench: &mut Bench<'_>, result: &mut ResultFile) -> Result<(), LabError> {
     let repeat = bench.settings.repeat;
     let scripts = ours(bench, Flavour::Blocking, Receive::Spin, repeat)?;
@@ -89,7 +88,7 @@ pub(super) fn published(bench: &mut Bench<'_>, result: &mut ResultFile) -> Resul
     explain(bench, &scripts, about, result).map(|_| ())
 }
 
-/// The cold phase of our own clients: a new process for each message, to a subscriber that waits in a blocking loop.
+/// Runs the cold phase of our own clients: a new process for each message, to a subscriber in a blocking loop.
 pub(super) fn cold(bench: &mut Bench<'_>, flavour: Flavour, result: &mut ResultFile) -> Result<(), LabError> {
     let scripts = ours(bench, flavour, Receive::Listen, PUBLISHED_RUNS)?;
     let about = |run: &mut Run| {
@@ -99,7 +98,7 @@ pub(super) fn cold(bench: &mut Bench<'_>, flavour: Flavour, result: &mut ResultF
     explain(bench, &scripts, about, result).map(|_| ())
 }
 
-/// Runs scripts, and puts what was seen of them into the result; gives what they send.
+/// Runs scripts, fills their runs into the result, and returns their traffic.
 fn explain(
     bench: &mut Bench<'_>,
     scripts: &Scripts,
@@ -114,7 +113,7 @@ fn explain(
     ended.map(|()| traffic)
 }
 
-/// The median time of so many cold messages, from the call until the script has it.
+/// Returns the median time of `times` cold messages, from the call until the script has the message.
 pub(super) fn cold_message_ns(bench: &mut Bench<'_>, flavour: Flavour, times: u32) -> Result<f64, LabError> {
     let scripts = Scripts { plain: 0, ..ours(bench, flavour, Receive::Listen, times)? };
     let sight = watch(bench, &scripts)?;
@@ -128,7 +127,7 @@ pub(super) fn cold_message_ns(bench: &mut Bench<'_>, flavour: Flavour, times: u3
     Ok(median(took.collect()).unwrap_or(f64::NAN))
 }
 
-/// Our copies of the scripts, against the server under test.
+/// Returns our copies of the scripts, against the server under test.
 fn ours(bench: &Bench<'_>, flavour: Flavour, receive: Receive, repeat: u32) -> Result<Scripts, LabError> {
     let folder = bench.lab.put("scripts", &[PUBLISHER, SUBSCRIBER])?;
     let path = |name: &str| folder.join(name).display().to_string();
@@ -155,15 +154,15 @@ fn ours(bench: &Bench<'_>, flavour: Flavour, receive: Receive, repeat: u32) -> R
     })
 }
 
-/// A word as a shell takes it.
+/// Quotes a word for a shell.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// What was seen of scripts.
+/// Observation of scripts.
 struct Sight {
     outcome: Outcome,
-    /// What a PUBLISH, or a push, took the server meanwhile.
+    /// Server time of a PUBLISH, or a push, meanwhile.
     server_ns: Option<f64>,
 }
 
@@ -186,18 +185,18 @@ fn watch(bench: &mut Bench<'_>, scripts: &Scripts) -> Result<Sight, LabError> {
     Ok(Sight { outcome, server_ns })
 }
 
-/// Where nobody has named a server: the one that the scripts connect to, if it lets us in.
+/// Adopts the server that the scripts connect to, if none was named and it accepts our connection.
 fn adopt_server(bench: &mut Bench<'_>, first: &Outcome) {
     let processes = first.watched.iter().filter_map(|watched| watched.process.as_ref());
     let urls: BTreeSet<&str> = processes.filter_map(|process| process.server.as_deref()).collect();
     if let (None, [url]) = (&bench.target, &Vec::from_iter(urls)[..]) {
-        // What cannot be asked stays unexplained.
+        // The server's part stays unexplained without a connection.
         bench.target = Target::named(bench.lab, url).ok();
     }
 }
 
 impl Sight {
-    /// Puts what there is into the result, a run for the first calls and one for the others.
+    /// Fills the result with a run for the first calls and one for the others.
     fn tell(
         self,
         bench: &mut Bench<'_>,
@@ -213,11 +212,11 @@ impl Sight {
         let pushes = traffic.as_ref().filter(|traffic| traffic.way() == Way::Queue);
         let story = Story::of(&outcome);
         let polls = story.subscriber.and_then(|subscriber| Polls::of(&subscriber.received));
-        // Without the floor more stays unexplained; the runs that are there are worth more.
+        // Without the floor more stays unexplained, but the runs are kept.
         let floor = bench.between(polls.is_some(), BETWEEN_RUNS_NS);
         let why = floor.as_ref().err().map(ToString::to_string);
         let between = Between { server_ns, polls, ..floor.unwrap_or_default() };
-        // What bare sockets need was had of a channel.
+        // The bare sockets were measured with a channel, not with a list.
         let between = if pushes.is_some() { Between { wire_ns: None, ..between } } else { between };
         let runs = [Some(story.cold(&between, &outcome)), story.steady(&between)];
         for run in runs.into_iter().flatten() {
@@ -234,10 +233,10 @@ impl Sight {
     }
 }
 
-/// What the processes wrote, as calls and messages.
+/// Rows of the processes, as calls and messages.
 struct Story<'a> {
     subscriber: Option<&'a Watched>,
-    /// The first call of each process, and what that is.
+    /// First call of each process, with the process.
     firsts: Vec<(&'a Process, Sent)>,
     /// All other calls.
     others: Vec<Sent>,
@@ -285,12 +284,12 @@ impl<'a> Story<'a> {
         run
     }
 
-    /// None if each process published once.
+    /// Returns the steady run; none if each process published once.
     fn steady(&self, between: &Between) -> Option<Run> {
         (!self.others.is_empty()).then(|| self.run(Phase::Steady, &self.others, between))
     }
 
-    /// A run of some of the calls.
+    /// Returns a run of some of the calls.
     fn run(&self, phase: Phase, calls: &[Sent], between: &Between) -> Run {
         let wanted: BTreeSet<u64> = calls.iter().map(|sent| sent.called).collect();
         let journeys = self.matched.journeys.iter().filter(|journey| wanted.contains(&journey.sent.called));
@@ -321,7 +320,7 @@ impl<'a> Story<'a> {
         run
     }
 
-    /// What the publishers run on.
+    /// Names the publishers' client and software in the run.
     fn name_client(&self, run: &mut Run) {
         let is_asyncio = self.matched.journeys.iter().any(|journey| journey.received.resumed > 0);
         run.client = if is_asyncio { Client::RedisPyAsyncio } else { Client::RedisPy }.name().to_owned();
@@ -341,7 +340,7 @@ impl<'a> Story<'a> {
     }
 }
 
-/// Of what is pushed by this command the call and the server's time have names of their own.
+/// Renames the call and the server's time for a command that pushes.
 fn tell_pushes(run: &mut Run, sends: &str) {
     run.params.set("sends", sends.to_uppercase());
     if let Some(hop) = run.hops.remove("publish") {
@@ -352,7 +351,7 @@ fn tell_pushes(run: &mut Run, sends: &str) {
     }
 }
 
-/// What a reader must know, and what breaks the rules of honest measuring.
+/// Adds notes for readers, and the broken rules of honest measuring.
 fn judge(run: &mut Run, outcome: &Outcome, scripts: &Scripts) {
     run.notes.push("no intended times: latency counts from the call".to_owned());
     if !outcome.subscribed && scripts.companion.is_some() {

@@ -1,5 +1,5 @@
-//! The Redis server under test, somebody's or a scratch one: where it is, what it is, and what it says of itself.
-//! Nothing of it is changed; a channel leaves nothing behind.
+//! The Redis server under test, the user's or a scratch one: its address, its description, and its own statistics.
+//! Nothing on it is changed; a channel leaves no trace.
 
 use redis::{Connection, ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
 
@@ -12,29 +12,29 @@ use tickpath_scratch::redis::{Persistence, Server, ServerSettings};
 /// The command that publishes, as a server counts it.
 pub(super) const PUBLISH: &str = "publish";
 
-/// A server, and a connection to it that is not measured.
+/// A server, with a connection to it that is not measured.
 pub(super) struct Target {
     connection: Connection,
     info: ConnectionInfo,
-    /// Its URL for our own transports.
+    /// URL for our own transports.
     pub url: String,
-    /// What people may read of that: no password.
+    /// Display form of the URL, without a password.
     pub name: String,
-    /// What it is.
+    /// Name and version of the server.
     pub software: Software,
-    /// What a reader of the figures must know about it.
+    /// Notes for readers of the figures.
     pub notes: Vec<String>,
-    /// Ends with this value; none if the server is somebody's.
+    /// Process of a scratch server, which ends with this value; none for the user's server.
     scratch: Option<Server>,
 }
 
 impl Target {
-    /// The server of a URL.
+    /// Opens the server of a URL.
     pub fn named(lab: &Lab<'_>, url: &str) -> Result<Self, LabError> {
         Self::open(lab, url.to_owned(), None)
     }
 
-    /// A server of our own; it has a Unix socket too.
+    /// Starts a scratch server, which has a Unix socket too.
     pub fn scratch(lab: &Lab<'_>, persistence: Persistence, cpu: Option<usize>) -> Result<Self, LabError> {
         let settings = ServerSettings { cpu, unix_socket: true, persistence };
         let server = Server::start(lab.folder(), &settings, &lab.clock)?.ok_or_else(|| {
@@ -57,7 +57,7 @@ impl Target {
         Ok(Self { connection, info, url, name, software, notes, scratch })
     }
 
-    /// Its URL as redis-py writes it.
+    /// Returns the URL as redis-py writes it.
     pub fn python_url(&self) -> String {
         match self.url.strip_prefix("redis+") {
             Some(rest) => rest.to_owned(),
@@ -65,35 +65,36 @@ impl Target {
         }
     }
 
-    /// The URL of a scratch server's Unix socket, as redis-py writes it.
+    /// Returns the URL of a scratch server's Unix socket, as redis-py writes it.
     pub fn python_unix_url(&self) -> Option<String> {
         let path = self.scratch.as_ref()?.unix_path()?;
         Some(format!("unix://{}", path.display()))
     }
 
-    /// Where it listens, and how to log in.
+    /// Returns the address and the login.
     pub fn info(&self) -> &ConnectionInfo {
         &self.info
     }
 
-    /// What its commands of this name, in small letters, took until now; none if it does not tell.
+    /// Returns the statistics of a command, in lower case, until now; none if the server does not report them.
     pub fn executed(&mut self, command: &str) -> Option<Executed> {
         Executed::of(command, &mut self.connection)
     }
 
-    /// Takes away a list of ours, if it is there still: one whose messages were all popped is not.
+    /// Removes one of our lists, if it still exists: Redis removes an empty list by itself.
     pub fn remove(&mut self, list: &str) {
-        // A server that is gone keeps what it had, and nobody can change that.
+        // A list on a server that is gone cannot be removed.
         let _ = redis::cmd("DEL").arg(list).exec(&mut self.connection);
     }
 }
 
-/// Whether a URL names a Redis server and its channels, whose clients can be explained; else it is our own bus that can.
+/// Returns whether a URL names a Redis server and its channels, whose clients can be explained; otherwise only our own
+/// bus can be.
 pub fn is_redis(url: &str) -> bool {
     ["redis://", "redis+unix://"].iter().any(|scheme| url.starts_with(scheme)) && !url.contains('?')
 }
 
-/// Refuses a URL that names no Redis server which every client here knows.
+/// Rejects a URL that is not understood by every client here.
 pub(super) fn check(url: &str) -> Result<(), LabError> {
     parsed(url).map(|_| ()).ok_or_else(|| wrong_url(url))
 }
@@ -106,7 +107,7 @@ fn parsed(url: &str) -> Option<ConnectionInfo> {
     matches!(info.addr(), ConnectionAddr::Tcp(..) | ConnectionAddr::Unix(_)).then_some(info)
 }
 
-/// What people may read of a URL.
+/// Returns the display form of a URL.
 fn name(info: &ConnectionInfo) -> String {
     match info.addr() {
         ConnectionAddr::Tcp(host, port) if host.contains(':') => format!("redis://[{host}]:{port}"),
@@ -115,7 +116,7 @@ fn name(info: &ConnectionInfo) -> String {
     }
 }
 
-/// The URL itself is not told, for it may hold a password.
+/// Returns an error without the URL, because it may hold a password.
 fn wrong_url(url: &str) -> LabError {
     let instead = if transport(url).is_some() { "; on other ways it explains --client rust" } else { "" };
     LabError::Setting(format!(

@@ -1,4 +1,4 @@
-//! What is explained, and how.
+//! Subject and settings of a run.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,49 +7,49 @@ use super::gain::Gain;
 use super::server;
 use tickpath_harness::LabError;
 
-/// Messages that a median needs.
+/// Min number of messages for a median.
 pub(super) const LEAST_MESSAGES: u64 = 20;
 
-/// How `explain` is run.
+/// Settings of `explain`.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The server; a scratch server if there is none, or, for scripts, the one that they connect to.
+    /// URL of the server; without one a scratch server, or, for scripts, the server that they connect to.
     pub url: Option<String>,
-    /// What is explained.
+    /// Subject of the run.
     pub subject: Subject,
-    /// How often a command is run.
+    /// Number of runs of a command.
     pub repeat: u32,
-    /// Messages of the steady run.
+    /// Number of messages of the steady run.
     pub count: u64,
-    /// About how long all of it may take; less time, fewer messages.
+    /// Approximate time limit in seconds; a shorter time means fewer messages.
     pub seconds: f64,
-    /// How long one run of a command may take.
+    /// Timeout of one run of a command, in seconds.
     pub timeout_s: f64,
-    /// The changes to try.
+    /// Changes to try.
     pub gains: Vec<Gain>,
-    /// The CPUs of publisher and subscriber, for what is pinned.
+    /// CPUs of publisher and subscriber, for processes that are pinned.
     pub cpus: [usize; 2],
 }
 
-/// What is explained.
+/// Subject of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Subject {
-    /// Our own copy of a publisher and a subscriber, over Redis.
+    /// Our own publisher and subscriber, over Redis.
     Client(Client),
-    /// The same with our own bus over the server of this URL, on which redis-py is not explained, or over the log.
+    /// Our own bus over the server of this URL, on which redis-py is not explained, or over the log.
     Bus(String),
     /// The user's scripts.
     Scripts {
-        /// The command that publishes, and ends.
+        /// Command that publishes, and ends.
         command: Vec<String>,
-        /// What runs beside it, as one types it.
+        /// Shell command that runs beside it.
         companion: Option<String>,
     },
-    /// The published case: one publish a process, to a subscriber that spins.
+    /// The published case: one publish per process, to a subscriber that spins.
     OnePublishPerProcess,
 }
 
-/// The client whose message is explained.
+/// Client whose message is explained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Client {
     /// redis-py, blocking.
@@ -60,13 +60,13 @@ pub enum Client {
     Rust,
 }
 
-/// A word that is no client.
+/// A word that names no client.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is no client that can be explained; use redis-py, redis-py-asyncio or rust")]
 pub struct ParseClientError(String);
 
 impl Settings {
-    /// Refuses what makes no run, before anything is measured.
+    /// Rejects settings that make no run, before anything is measured.
     pub fn check(&self) -> Result<(), LabError> {
         let wrong = |what: &str| Err(LabError::Setting(what.to_owned()));
         match (&self.subject, &self.url) {
@@ -87,10 +87,10 @@ impl Settings {
 }
 
 impl Client {
-    /// All of them.
+    /// All clients.
     pub const ALL: [Self; 3] = [Self::RedisPy, Self::RedisPyAsyncio, Self::Rust];
 
-    /// The word on the command line and in results.
+    /// Returns the name on the command line and in results.
     pub const fn name(self) -> &'static str {
         match self {
             Self::RedisPy => "redis-py",

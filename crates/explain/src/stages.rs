@@ -1,4 +1,4 @@
-//! Where the time of one message goes: the stamps of both sides as stages that add up.
+//! Stages of one message's time: the stamps of both sides as stages that add up.
 //!
 //! ```text
 //!   called ─ client ─ [connect: lookup, tcp, handshake] ─ encode ─ send ─┐ publisher
@@ -6,39 +6,39 @@
 //!            handed ─ hand_over ─ parse ─ [event_loop] ─ [spin_turn] ────┘ subscriber
 //! ```
 //! A stage is the mean over the middle half of the messages: medians of stages do not add up to the median of the
-//! whole, these nearly do. A stage between two stamps is measured. What lies between the send and the read has no stamps:
-//! the server's own time is the mean that it tells, kernel and wake-up take what bare sockets need for the same message
-//! elsewhere. Such a stage is bounded, and has its bounds beside it. Nothing is cut to fit: where the sum is more than
-//! the whole, it says so.
+//! whole, these nearly do. A stage between two stamps is measured. Between the send and the read there are no stamps:
+//! the server stage is the mean that the server reports, kernel and wake-up are the time of bare sockets for the same
+//! message. Such a stage is bounded, and reported with its bounds. Nothing is cut to fit: a sum above the whole is
+//! reported as it is.
 
 use super::records::{Journey, Process, Received};
 use tickpath_result::{Stage, StageKind, median};
 
-/// What a stage is for a reader.
+/// Name and meaning of a stage.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Part {
-    /// Its name in the file.
+    /// Name in the result file.
     pub name: &'static str,
-    /// What happens in it.
+    /// Label for readers.
     pub label: &'static str,
-    /// To what it is counted.
+    /// Group of the stage.
     pub group: Group,
 }
 
-/// To what a stage is counted.
+/// Group that a stage counts to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Group {
-    /// Once a process, before the publish call.
+    /// Once per process, before the publish call.
     Before,
-    /// Making the connection.
+    /// Connection setup.
     Connect,
     /// The interpreter and redis-py.
     Python,
-    /// Neither.
+    /// Any other stage.
     Other,
 }
 
-/// Every stage, in the order of the message's way.
+/// Every stage, in the order of the message's path.
 pub(super) const PARTS: [Part; 26] = [
     Part { name: "interpreter_start", label: "the interpreter starts", group: Group::Before },
     Part { name: "import_redis", label: "import redis", group: Group::Before },
@@ -68,44 +68,44 @@ pub(super) const PARTS: [Part; 26] = [
     Part { name: "unexplained", label: "unexplained", group: Group::Other },
 ];
 
-/// The part of a name.
+/// Returns the part with this name.
 pub(super) fn part(name: &str) -> Option<Part> {
     PARTS.into_iter().find(|part| part.name == name)
 }
 
-/// What is known of the way between the two processes.
+/// Known facts about the path between the two processes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Between {
-    /// What the server says that one PUBLISH, or one push, took meanwhile: the mean, whoever sent it.
+    /// Mean server time of one PUBLISH, or one push, as reported by the server over all its clients.
     pub server_ns: Option<f64>,
-    /// The same message over bare sockets: from the return of the write until the return of the read.
+    /// Time of the same message over bare sockets: from the return of the write to the return of the read.
     pub wire_ns: Option<f64>,
-    /// A command and its reply over bare sockets.
+    /// Time of a command and its reply over bare sockets.
     pub round_trip_ns: Option<f64>,
-    /// How the subscriber asks for messages, if it does not wait for them.
+    /// Polling of the subscriber; none if it blocks.
     pub polls: Option<Polls>,
 }
 
-/// A subscriber that asks again and again.
+/// Timing of a subscriber that polls.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Polls {
-    /// From one question to the next.
+    /// Time from one poll to the next.
     pub turn_ns: f64,
-    /// Of it, between an empty answer and the next question.
+    /// Part of a turn between an empty answer and the next poll.
     pub pause_ns: f64,
 }
 
-/// The stages of a message, and how they stand to the whole.
+/// Stages of a message, and their relation to the whole.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Breakdown {
     pub stages: Vec<Stage>,
-    /// From the call until the script has the message: the median.
+    /// Median time from the call until the script has the message.
     pub whole_ns: f64,
-    /// What is measured or bounded, as a share of the whole: as it came out.
+    /// Sum of the measured and bounded stages in percent of the whole, not capped.
     pub sum_percent: f64,
 }
 
-/// The stages of messages that arrived; none of no message.
+/// Returns the stages of messages that arrived; none without messages.
 pub(super) fn breakdown(journeys: &[Journey], between: &Between) -> Option<Breakdown> {
     let spans: Vec<Spans> = journeys.iter().map(Spans::of).collect();
     let (middle, whole_ns) = Spans::middle(&spans)?;
@@ -119,7 +119,7 @@ pub(super) fn breakdown(journeys: &[Journey], between: &Between) -> Option<Break
     Some(list.against(whole_ns))
 }
 
-/// The stages of publish calls whose messages nobody who was watched has received: until the reply.
+/// Returns the stages of publish calls up to their reply, for messages that no observed process received.
 pub(super) fn breakdown_of_calls(journeys: &[Journey], between: &Between) -> Option<Breakdown> {
     let spans: Vec<Spans> = journeys.iter().map(Spans::of_call).collect();
     let (middle, whole_ns) = Spans::middle(&spans)?;
@@ -130,7 +130,7 @@ pub(super) fn breakdown_of_calls(journeys: &[Journey], between: &Between) -> Opt
     Some(list.against(whole_ns))
 }
 
-/// What processes did before their first call, which came at the moment beside them: medians.
+/// Returns the median stages of processes before their first call, whose time is given with each.
 pub(super) fn before(firsts: &[(&Process, u64)]) -> Vec<Stage> {
     let median_of = |of: fn(&Process, u64) -> Option<u64>| {
         let found = firsts.iter().filter_map(|&(process, called)| of(process, called));
@@ -145,7 +145,7 @@ pub(super) fn before(firsts: &[(&Process, u64)]) -> Vec<Stage> {
 }
 
 impl Polls {
-    /// How a subscriber asks: medians over its messages. None of one that waits.
+    /// Returns the median poll timing over a subscriber's messages; none if it blocks.
     pub fn of(received: &[Received]) -> Option<Self> {
         let asked = || received.windows(2).filter(|pair| pair[1].empty > 0);
         let turns = asked().map(|pair| span(pair[0].handed, pair[1].read) / pair[1].empty as f64);
@@ -153,7 +153,7 @@ impl Polls {
         Some(Self { turn_ns: median(turns.collect())?, pause_ns: median(pauses.collect())? })
     }
 
-    /// Whether it pauses for longer than it looks.
+    /// Returns whether the subscriber sleeps for longer than it polls.
     pub fn is_pausing(&self) -> bool {
         2.0 * self.pause_ns > self.turn_ns
     }
@@ -166,7 +166,7 @@ struct Spans {
     lookup: Share,
     tcp: Share,
     handshake: f64,
-    /// Commands of the handshake.
+    /// Number of commands of the handshake.
     commands: f64,
     delayed: f64,
     client: f64,
@@ -189,7 +189,7 @@ struct Share {
 impl Spans {
     fn of(journey: &Journey) -> Self {
         let Journey { sent, received } = journey;
-        // On another processor the reader may have it before the write has returned.
+        // On another processor the reader may have the message before the write has returned.
         let left = sent.sent.min(received.read).max(sent.send);
         let turn = received.resumed.max(received.read);
         Self {
@@ -213,7 +213,7 @@ impl Spans {
         }
     }
 
-    /// Until the write; what waited for a processor is taken from where it was.
+    /// Returns the pieces up to the write; the wait for a processor is subtracted from the piece that it was in.
     fn of_publisher(journey: &Journey) -> Self {
         let sent = &journey.sent;
         let is_made = sent.connected > 0;
@@ -223,7 +223,7 @@ impl Spans {
         let take = |from: f64, delay: u64| (delay as f64).min(from.max(0.0));
         let delays =
             [take(opening, sent.delayed_tcp), take(handshake, sent.delayed_handshake), take(client, sent.delayed_else)];
-        // The kernel does not tell whether it waited before or after the name was resolved: each gets its share.
+        // The kernel does not report whether the wait was before or after the name was resolved: each gets its share.
         let running = if opening > 0.0 { (opening - delays[0]) / opening } else { 0.0 };
         let lookup = (sent.lookup as f64).min(opening);
         let share =
@@ -240,7 +240,7 @@ impl Spans {
         }
     }
 
-    /// The mean of those around the median, and the median of the whole.
+    /// Returns the mean of the middle half, and the median of the whole.
     fn middle(all: &[Self]) -> Option<(Self, f64)> {
         let mut sorted = all.to_vec();
         sorted.sort_by(|a, b| a.whole.total_cmp(&b.whole));
@@ -273,12 +273,12 @@ impl Spans {
     }
 }
 
-/// Stages in the order of the way.
+/// Stages in the order of the message's path.
 #[derive(Default)]
 struct List(Vec<Stage>);
 
 impl List {
-    /// A stage that is not there has no time.
+    /// Adds a measured stage, unless its time is zero.
     fn measured(&mut self, name: &str, ns: f64) {
         if ns > 0.0 {
             self.0.push(measured(name, ns));
@@ -291,7 +291,7 @@ impl List {
         }
     }
 
-    /// What was stamped together with the wait for a processor; without such a wait it was stamped by itself.
+    /// Adds a piece stamped together with the wait for a processor; without such a wait it counts as measured.
     fn share(&mut self, name: &str, share: Share) {
         match share.most - share.least > 0.0 {
             true => self.bounded(name, share.ns, share.least, share.most),
@@ -299,8 +299,8 @@ impl List {
         }
     }
 
-    /// The handshake is stamped as a whole: its round trips take at least what bare sockets need for as many, and
-    /// redis-py at most what they leave.
+    /// Adds the connection's stages. The handshake is stamped as a whole: its round trips take at least the time of as
+    /// many over bare sockets, and redis-py takes at most the rest.
     fn connect(&mut self, spans: &Spans, between: &Between) {
         self.share("connect_lookup", spans.lookup);
         self.share("connect_tcp", spans.tcp);
@@ -321,20 +321,20 @@ impl List {
         self.measured("send", spans.send);
     }
 
-    /// What lies between the write and the read, as far as something is known of it.
+    /// Adds the stages between the write and the read, as far as they are known.
     fn wire(&mut self, spans: &Spans, between: &Between) {
         let server = between.server_ns.unwrap_or(0.0);
         self.bounded("server", server, 0.0, spans.wire);
         let kernel = between.wire_ns.map_or(0.0, |ns| ns - server);
         self.bounded("kernel_and_wake_up", kernel, kernel, spans.wire - server);
         if let Some(polls) = between.polls {
-            // A message comes on average in the middle of a turn.
+            // A message arrives on average in the middle of a turn.
             let name = if polls.is_pausing() { "sleep_turn" } else { "spin_turn" };
             self.bounded(name, polls.turn_ns / 2.0, 0.0, polls.turn_ns);
         }
     }
 
-    /// What the stages are of the whole, and what remains of it.
+    /// Adds the unexplained remainder, and computes the sum in percent of the whole.
     fn against(mut self, whole_ns: f64) -> Breakdown {
         let known: f64 = self.0.iter().filter_map(|stage| stage.p50_ns).sum();
         self.0.extend(unexplained("unexplained", whole_ns - known));
@@ -343,18 +343,19 @@ impl List {
     }
 }
 
-/// A stage between two stamps.
+/// Creates a stage between two stamps.
 pub(super) fn measured(name: &str, ns: f64) -> Stage {
     stage(name, ns, StageKind::Measured)
 }
 
-/// A stage without stamps of its own. What was had elsewhere may lie beyond what the stamps leave; then it is a bound.
+/// Creates a stage without stamps of its own. A value measured elsewhere may exceed the time between the stamps; then
+/// it is a bound.
 pub(super) fn bounded(name: &str, ns: f64, least: f64, most: f64) -> Stage {
     let bounds = [least.min(most).min(ns).max(0.0), most.max(least).max(ns)];
     Stage { bounds_ns: Some(bounds.map(f64::round)), ..stage(name, ns, StageKind::Bounded) }
 }
 
-/// What is left of a whole; none if nothing is.
+/// Creates the stage of an unexplained remainder; none if nothing remains.
 pub(super) fn unexplained(name: &str, ns: f64) -> Option<Stage> {
     (ns > 0.0).then(|| stage(name, ns, StageKind::Unexplained))
 }
@@ -364,12 +365,12 @@ fn stage(name: &str, ns: f64, kind: StageKind) -> Stage {
     Stage { name: name.to_owned(), label, p50_ns: Some(ns.round()), bounds_ns: None, kind }
 }
 
-/// From one stamp to a later one; none if one of them was not taken.
+/// Returns the time from one stamp to a later one; none if a stamp is missing.
 fn passed(from: u64, to: u64) -> Option<u64> {
     if from > 0 { to.checked_sub(from) } else { None }
 }
 
-/// From one stamp to a later one; zero if it is not later.
+/// Returns the time from one stamp to a later one; zero if it is not later.
 fn span(from: u64, to: u64) -> f64 {
     to.saturating_sub(from) as f64
 }
@@ -381,14 +382,14 @@ mod tests {
 
     const SPINS: Polls = Polls { turn_ns: 4_000.0, pause_ns: 300.0 };
 
-    /// A message over a connection that is there: it takes 100 µs.
+    /// Returns a message of 100 µs over an open connection.
     fn warm() -> Journey {
         let sent = Sent { called: 0, encode: 20_000, send: 25_000, sent: 45_000, returned: 120_000, ..Sent::default() };
         let received = Received { read: 75_000, parsed: 95_000, handed: 100_000, ..Received::default() };
         Journey { sent, received }
     }
 
-    /// The same with a connection of 4 ms made inside.
+    /// Returns the same message with a connection of 4 ms made inside the call.
     fn cold() -> Journey {
         let Journey { sent, received } = warm();
         let later = |at: u64| at + 4_000_000;
@@ -459,7 +460,7 @@ mod tests {
 
     #[test]
     fn what_has_no_stamps_is_bounded_and_a_sum_is_not_cut_to_fit() {
-        // Between the write and the read are 30 µs, and bare sockets needed 41 elsewhere.
+        // There are 30 µs between the write and the read, and bare sockets needed 41 elsewhere.
         let between = Between { server_ns: Some(5_000.0), wire_ns: Some(41_000.0), ..Between::default() };
         let found = breakdown(&[warm(); 5], &between).unwrap();
         assert_eq!(found.sum_percent, 111.0);
@@ -478,7 +479,7 @@ mod tests {
             let found = breakdown(&[journey; 5], &Between::default()).unwrap();
             found.stages.into_iter().find(|stage| stage.name == name).unwrap()
         };
-        // Of 1.5 ms the name took 1 ms; who waited for a processor for 0.3 ms may have done so in either.
+        // The name took 1 ms of 1.5 ms; a wait for a processor of 0.3 ms may have been in either part.
         let lookup = of(waited, "connect_lookup");
         assert_eq!((lookup.kind, lookup.p50_ns), (StageKind::Bounded, Some(800_000.0)));
         assert_eq!(lookup.bounds_ns, Some([700_000.0, 1_000_000.0]));

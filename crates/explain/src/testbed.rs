@@ -1,4 +1,4 @@
-//! What takes turns, opened: scratch servers, pairs that stay connected, and one batch of each.
+//! Open parts of the trials: scratch servers, pairs that stay connected, and one batch of each.
 
 use tickpath_clock::Wait;
 
@@ -15,37 +15,37 @@ use tickpath_scratch::python::Python;
 use tickpath_scratch::redis::Persistence;
 use tickpath_scratch::scripts::another_version;
 
-/// Processes of a cold batch.
+/// Number of processes of a cold batch.
 const COLD_PROCESSES: u32 = 5;
 
-/// What a batch takes beside its messages, in seconds, of a pair that is there and of our own bus, which is started.
+/// Seconds of a batch beside its messages: for an open pair, and for our own bus, which is started.
 pub(super) const AROUND_S: f64 = 0.1;
 const BUS_S: f64 = 0.8;
 
-/// Where logs in shared memory are.
+/// URL of logs in shared memory.
 const LOG: &str = "shm://";
 
-/// What is open: scratch servers, and pairs that stay connected.
+/// Open scratch servers, and pairs that stay connected.
 pub(super) struct Testbed {
-    /// What a pair is told each time.
+    /// Order to a pair for each batch.
     pub batch: Order,
     servers: Vec<(Place, Target)>,
     pairs: Vec<(Setup, Pair)>,
-    /// Pairs that were ever opened: each has a channel of its own.
+    /// Number of pairs ever opened, because each has its own channel.
     opened: usize,
-    /// Lists of ours on the server under test.
+    /// Our lists on the server under test.
     lists: Vec<String>,
-    /// The Python that has the package `tickpath` beside redis-py, once it was asked for.
+    /// The Python that has the package `tickpath` beside redis-py, once it was needed.
     both: Option<Python>,
 }
 
 impl Testbed {
-    /// With batches of so many messages.
+    /// Creates a testbed with this batch.
     pub fn new(batch: Order) -> Self {
         Self { batch, servers: Vec::new(), pairs: Vec::new(), opened: 0, lists: Vec::new(), both: None }
     }
 
-    /// Opens what both sides need.
+    /// Opens everything that both sides need.
     pub fn prepare(&mut self, bench: &Bench<'_>, trial: &Trial) -> Result<(), LabError> {
         for side in [&trial.base, &trial.change] {
             match side {
@@ -85,7 +85,7 @@ impl Testbed {
         let config = PairConfig { url, library, flavour, way, receive, size, hiredis, cpus };
         self.opened += 1;
         let channel = match setup.place {
-            // The lab takes away what begins with its name.
+            // The lab removes logs whose name begins with its own.
             Place::SharedMemory => format!("{}.gain-{}", bench.lab.name, self.opened),
             _ => bench.channel(&format!("gain-{}", self.opened)),
         };
@@ -113,7 +113,7 @@ impl Testbed {
         Ok(())
     }
 
-    /// The URL of a place that is open, in one of two forms.
+    /// Returns the URL of an open place, in one of two forms.
     fn url(&self, bench: &Bench<'_>, place: Place, form: fn(&Target) -> String) -> String {
         let server = match place {
             Place::SharedMemory => return LOG.to_owned(),
@@ -127,7 +127,8 @@ impl Testbed {
         }
     }
 
-    /// One batch: the median from the intended time until the script has the message; none if it is not valid.
+    /// Measures one batch: returns the median from the intended time until the script has the message; none if it is
+    /// not valid.
     pub fn measure(
         &mut self,
         bench: &mut Bench<'_>,
@@ -148,7 +149,7 @@ impl Testbed {
             }
             Side::Bus(place) => {
                 let url = self.url(bench, *place, |server| server.url.clone());
-                // The bus writes a socket's URL with the name of what is spoken there.
+                // The bus names the protocol in the URL of a Unix socket.
                 let url = url.strip_prefix("unix:").map_or(url.clone(), |rest| format!("redis+unix:{rest}"));
                 self.bus(bench, &url, Wait::Block, counts)
             }
@@ -164,7 +165,7 @@ impl Testbed {
         Ok(value(&run, "one_way.p50_ns").filter(|_| run.valid))
     }
 
-    /// Ends the pairs that only this one needed; what most changes are compared with stays.
+    /// Ends the pairs that only this trial needed; the common base of most changes stays open.
     pub fn close(&mut self, trial: &Trial) {
         for side in [&trial.base, &trial.change] {
             let Side::Pair(setup) = side else { continue };
@@ -178,7 +179,7 @@ impl Testbed {
         }
     }
 
-    /// What both sides of the change of import ran on.
+    /// Notes in the run the software of both sides of the import change.
     pub fn tell_both(&self, setup: &Setup, run: &mut Run) {
         let Some(python) = &self.both else { return };
         let version = |package: &str| python.version_of(package).unwrap_or("of no known version").to_owned();
@@ -196,7 +197,7 @@ impl Testbed {
         run.notes.extend(another_version(python));
     }
 
-    /// Ends all, and takes away what a pair that failed may have left on the server under test.
+    /// Ends everything, and removes lists that a failed pair may have left on the server under test.
     pub fn end(mut self, target: Option<&mut Target>) {
         self.pairs.clear();
         let Some(target) = target else { return };
@@ -204,7 +205,7 @@ impl Testbed {
     }
 }
 
-/// About how long a batch of a side takes, in seconds.
+/// Returns the approximate duration of a side's batch, in seconds.
 pub(super) fn seconds(side: &Side, batch: &Order) -> f64 {
     match side {
         Side::Cold(_) => scripts::seconds(COLD_PROCESSES),

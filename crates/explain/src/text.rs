@@ -1,4 +1,5 @@
-//! The result for a terminal: the stages of a message one under the other, what each change gains, and the findings.
+//! Formats the result for a terminal: the stages of a message as a waterfall, the gain of each change, and the
+//! findings.
 
 use super::findings::{change, gain};
 use super::gain::words;
@@ -7,20 +8,20 @@ use tickpath_compare::place;
 use tickpath_report::{duration, figure, invalid};
 use tickpath_result::{Phase, ResultFile, Run, Software, Stage, StageKind};
 
-/// The least columns that this can be read in.
+/// Min number of columns of the output.
 const NARROWEST: usize = 72;
 
-/// Columns of a change's words.
+/// Columns of a change's words, and of each of its two times.
 const CHANGE: usize = 18;
 const THEN: usize = 9;
 
-/// Columns of a stage's label, its time, its share, and the mark of how it is known.
+/// Columns of a stage's label, its time, its share, and the mark of its kind.
 const LABEL: usize = 40;
 const TIME: usize = 10;
 const SHARE: usize = 6;
 const MARK: usize = 3;
 
-/// Figures worth a line below the stages, with their words.
+/// Figures that get a line below the stages, with their labels.
 const FIGURES: [(&str, &str); 9] = [
     ("stages_sum_percent", "stages, measured and bounded, of the whole"),
     ("connect_commands", "commands of the handshake"),
@@ -33,7 +34,7 @@ const FIGURES: [(&str, &str); 9] = [
     ("hook_cost_per_process_ns", "cost of the stamps a process"),
 ];
 
-/// The result for a terminal of so many columns.
+/// Formats the result for a terminal of `width` columns.
 pub fn text(result: &ResultFile, width: usize) -> String {
     let width = width.max(NARROWEST);
     let mut out = section("", &[result.command.clone(), machine(result)], width);
@@ -52,7 +53,7 @@ pub fn text(result: &ResultFile, width: usize) -> String {
     out + &section("\nNotes\n", &notes(result), width)
 }
 
-/// What the marks mean.
+/// Meaning of the marks.
 const LEGEND: [&str; 2] = [
     "~ is bounded: it has no stamps of its own, but is what bare sockets, or on a log a cache line, need for the same \
      message elsewhere, what the server tells, or a share; its bounds stand below.",
@@ -84,7 +85,7 @@ fn title(run: &Run) -> String {
     format!("{} {}{receive}, {phase} ({} messages){invalid}", run.target, run.client, run.counts.received)
 }
 
-/// A row a stage, each beginning where the one before has ended.
+/// Formats a row per stage, each beginning where the previous one ends.
 fn waterfall(run: &Run, width: usize) -> String {
     let is_before = |stage: &&Stage| part(&stage.name).is_some_and(|part| part.group == Group::Before);
     let (before, within): (Vec<&Stage>, Vec<&Stage>) = run.stages.iter().partition(is_before);
@@ -121,7 +122,7 @@ fn label(stage: &Stage) -> &str {
     part(&stage.name).map_or(stage.name.as_str(), |part| part.label)
 }
 
-/// From one time to another on a line of so many columns; at least one mark.
+/// Draws a bar from one time to another on a line of `columns` columns; at least one mark.
 fn bar(from: f64, to: f64, whole: f64, columns: usize) -> String {
     if whole <= 0.0 {
         return String::new();
@@ -141,7 +142,7 @@ fn figures(run: &Run) -> String {
     known.map(|(words, value)| format!("    {words}: {value}\n")).collect()
 }
 
-/// A row a change, what changes first; those that stand against the same base below it.
+/// Formats a row per change, grouped by base.
 fn gains(result: &ResultFile, width: usize) -> String {
     let mut bases: Vec<(String, Vec<String>)> = Vec::new();
     for (comparison, name) in result.comparisons.iter().filter_map(|found| Some((found, change(found)?))) {
@@ -166,7 +167,7 @@ fn gains(result: &ResultFile, width: usize) -> String {
     format!("\nWhat each change gains{level}\n  {:<CHANGE$}{:>THEN$}{:>THEN$}\n{tables}", "", "now", "then")
 }
 
-/// Every note once.
+/// Returns every distinct note once.
 fn notes(result: &ResultFile) -> Vec<String> {
     let mut told: Vec<String> = Vec::new();
     for note in result.runs.iter().flat_map(|run| &run.notes) {
@@ -177,7 +178,7 @@ fn notes(result: &ResultFile) -> Vec<String> {
     told
 }
 
-/// Sentences below a heading, broken into lines; nothing without sentences.
+/// Formats sentences below a heading, broken into lines; nothing without sentences.
 fn section(heading: &str, sentences: &[String], width: usize) -> String {
     if sentences.is_empty() {
         return String::new();
@@ -186,7 +187,7 @@ fn section(heading: &str, sentences: &[String], width: usize) -> String {
     format!("{heading}{lines}")
 }
 
-/// A sentence in lines of at most so many columns, all but the first one indented further.
+/// Wraps a sentence to at most `width` columns, with all lines but the first indented further.
 fn wrapped(sentence: &str, width: usize) -> String {
     let mut out = String::new();
     let mut line = "  ".to_owned();

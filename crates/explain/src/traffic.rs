@@ -1,4 +1,4 @@
-//! What scripts send, and how they wait for it: what the change of their import is tried with.
+//! Traffic of scripts, and their way of waiting: the conditions for the trial of the import change.
 
 use std::path::PathBuf;
 
@@ -7,36 +7,36 @@ use super::records::{Received, Sent, Watched, subscriber};
 use super::stages::Polls;
 use tickpath_result::median;
 
-/// The low bits of a key, which hold how long its message is.
+/// Low bits of a key, which hold the length of its message.
 const KEY_LENGTH: u64 = 0xffff_ffff;
 
-/// Messages a second at which it is tried: slower, and nobody would wait for it; faster, and redis-py shows its queue, or
-/// who sleeps between two looks.
+/// Message rates of the trial per second: a slower one would take too long, and a faster one would show redis-py's
+/// queue, or a subscriber's sleep between two polls.
 const SLOWEST: f64 = 50.0;
 const FASTEST: f64 = 1_000.0;
 const FASTEST_ASLEEP: f64 = 500.0;
 
-/// What was seen of scripts.
+/// Observed traffic of scripts.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Traffic {
-    /// The command that sends, as a server counts it: in small letters.
+    /// Command that sends, in lower case, as a server counts it.
     pub sends: String,
     pub flavour: Flavour,
     pub receive: Receive,
-    /// Whether hiredis reads the protocol.
+    /// Whether hiredis parses the protocol.
     pub hiredis: bool,
-    /// Bytes of a message: the median.
+    /// Median message size in bytes.
     pub size: usize,
-    /// Messages of a process: the median.
+    /// Median number of messages per process.
     pub count: u64,
-    /// Messages a second, where a process sends several: the median.
+    /// Median message rate per second, if a process sends several.
     pub per_s: Option<f64>,
-    /// The interpreter of who sends, if it tells.
+    /// Interpreter of the sending process, if known.
     pub program: Option<PathBuf>,
 }
 
 impl Traffic {
-    /// None if nobody sends.
+    /// Summarises the observed processes; none if no process sends.
     pub fn of(watched: &[Watched]) -> Option<Self> {
         let senders: Vec<&Watched> = watched.iter().filter(|watched| !watched.sent.is_empty()).collect();
         let processes = || senders.iter().filter_map(|watched| watched.process.as_ref());
@@ -50,7 +50,7 @@ impl Traffic {
             true => Flavour::Asyncio,
         };
         let receive = match Polls::of(received) {
-            // On asyncio a loop that asks again and again is none of ours.
+            // A polling loop on asyncio is not one that the pair offers.
             Some(polls) if flavour == Flavour::Blocking && polls.is_pausing() => Receive::Sleep,
             Some(_) if flavour == Flavour::Blocking => Receive::Spin,
             _ => Receive::Listen,
@@ -69,18 +69,18 @@ impl Traffic {
         })
     }
 
-    /// What the messages go through.
+    /// Returns the path of the messages.
     pub fn way(&self) -> Way {
         if self.sends.ends_with("push") { Way::Queue } else { Way::Channel }
     }
 
-    /// Messages a second at which it is tried; none if the scripts have no rate.
+    /// Returns the message rate of the trial per second; none if the scripts have no rate.
     pub fn rate(&self) -> Option<f64> {
         let fastest = if self.receive == Receive::Sleep { FASTEST_ASLEEP } else { FASTEST };
         self.per_s.map(|per_s| per_s.clamp(SLOWEST, fastest))
     }
 
-    /// A batch at this rate with no more messages than a process sends, nor fewer than so many.
+    /// Returns a batch at this rate with at most a process's number of messages, and at least `least`.
     pub fn order(&self, batch: Order, least: u64) -> Order {
         if self.per_s.is_none() {
             return batch;
@@ -88,7 +88,7 @@ impl Traffic {
         Order { count: batch.count.min(self.count.max(least)), ..batch }
     }
 
-    /// What was seen, beside what is tried with it.
+    /// Returns a sentence on the observed traffic and the tried batch.
     pub fn text(&self, tried: &Order) -> String {
         let Self { size, count, .. } = self;
         let seen = match self.per_s {
@@ -104,14 +104,14 @@ impl Traffic {
     }
 }
 
-/// Messages a second from a process's first call to its last; none of a single one.
+/// Returns the rate from a process's first call to its last; none for a single call.
 fn per_s(sent: &[Sent]) -> Option<f64> {
     let (first, last) = (sent.first()?, sent.last()?);
     let took_ns = last.called.checked_sub(first.called).filter(|ns| *ns > 0)?;
     Some(1e9 * (sent.len() - 1) as f64 / took_ns as f64)
 }
 
-/// A rate that people read.
+/// Formats a rate.
 fn rounded(per_s: f64) -> String {
     if per_s < 10.0 { format!("{per_s:.1}") } else { format!("{per_s:.0}") }
 }
@@ -121,7 +121,7 @@ mod tests {
     use super::super::records::Process;
     use super::*;
 
-    /// A process that sends so many messages of so many bytes, so far apart.
+    /// Returns a process that sends `count` messages of `bytes` bytes, `apart_ns` apart.
     fn sender(count: u64, bytes: u64, apart_ns: u64) -> Watched {
         let sent = |number: u64| Sent { key: (7 << 32) | bytes, called: 1 + number * apart_ns, ..Sent::default() };
         let process = Process { executable: "/usr/bin/python3".into(), ..Process::default() };
@@ -163,7 +163,7 @@ mod tests {
             let subscriber = Watched { received: rows, ..Watched::default() };
             let found = Traffic::of(&[sender(20, 32, 1_000_000), subscriber]).unwrap();
             assert_eq!((found.flavour, found.receive, found.hiredis), (flavour, receive, false));
-            // A message a millisecond.
+            // The scripts send one message per millisecond.
             assert_eq!(found.rate(), Some(if receive == Receive::Sleep { 500.0 } else { 1_000.0 }));
         }
         let mut pushes = sender(20, 32, 1_000_000);

@@ -1,4 +1,4 @@
-//! What is set against what: for each change the way there is, and the way that it becomes.
+//! Trials: for each change its base, and the changed side.
 
 use tickpath_clock::Wait;
 
@@ -10,10 +10,10 @@ use tickpath_result::short_name;
 use tickpath_scratch::redis::Persistence;
 use tickpath_scratch::scripts::Library;
 
-/// The variable that names a NATS server.
+/// Environment variable with the URL of a NATS server.
 const NATS: &str = "TICKPATH_NATS";
 
-/// One change, and what it is compared with.
+/// One change, and its base.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Trial {
     pub gain: Gain,
@@ -21,20 +21,20 @@ pub(super) struct Trial {
     pub change: Side,
 }
 
-/// One of the two that take turns.
+/// One of the two sides that take turns.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Side {
-    /// A new process a message.
+    /// A new process for each message.
     Cold(Flavour),
-    /// redis-py with connections that are there, or the package in its place.
+    /// redis-py, or the package in its place, with open connections.
     Pair(Setup),
     /// Our own bus over Redis.
     Bus(Place),
-    /// Our own bus over the server of this URL, or the log, with a reader that waits so.
+    /// Our own bus over the server of this URL, or the log, with a reader that waits in this way.
     Other(String, Wait),
 }
 
-/// How redis-py is used, or the package in its place, and where.
+/// Use of redis-py, or of the package in its place, and its server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Setup {
     pub place: Place,
@@ -49,23 +49,23 @@ pub(super) struct Setup {
     pub cores: Cores,
 }
 
-/// Which Python runs both ends.
+/// Python of both ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Interpreter {
-    /// The one that is prepared for redis-py.
+    /// The prepared Python with redis-py.
     Prepared,
-    /// The one that has the package `tickpath` beside redis-py.
+    /// The Python that has the package `tickpath` beside redis-py.
     WithBoth,
 }
 
-/// Which server, and the way to it.
+/// Server, and the way to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     /// The server under test.
     Target,
     /// A scratch server.
     Scratch(Persistence),
-    /// The Unix socket of one that makes snapshots.
+    /// The Unix socket of a scratch server that makes snapshots.
     UnixSocket,
     /// A scratch server on the first CPU.
     FirstCore,
@@ -73,7 +73,7 @@ pub(super) enum Place {
     SharedMemory,
 }
 
-/// Where publisher and subscriber run.
+/// Cores of publisher and subscriber.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cores {
     Any,
@@ -81,10 +81,10 @@ pub(super) enum Cores {
     Apart,
 }
 
-/// What a change and its base are: they differ in one thing, the one that the change is called by. Settings of a server
-/// are tried on scratch servers, and `ours` says whether the server under test is one, so that all stand against it.
-/// What was seen of scripts decides what they push to or publish, and what the change of their import is tried with.
-/// Without a sentence where the change is nothing to this client.
+/// Returns a change and its base, which differ only in what names the change. Server settings are tried on scratch
+/// servers, and `ours` says whether the server under test is a scratch server, so that all share one base. Observed
+/// traffic decides between push and publish, and sets the import trial; an error without a sentence means that the
+/// change does not apply to this client.
 pub(super) fn trial(
     gain: Gain,
     subject: &Subject,
@@ -114,7 +114,7 @@ pub(super) fn trial(
     let stored = |persistence| Setup { place: Place::Scratch(persistence), ..base };
     let apart = Side::Pair(Setup { cores: Cores::Apart, ..base });
     let (base, change) = match gain {
-        // What they are set against publishes.
+        // The other side of these trials publishes, and does not push.
         Gain::WarmConnection | Gain::Listen | Gain::NoSleep | Gain::Rust | Gain::Nats | Gain::Log
             if way == Way::Queue =>
         {
@@ -142,9 +142,9 @@ pub(super) fn trial(
             let theirs = traffic.map_or(theirs, |traffic| as_seen(theirs, traffic));
             (Side::Pair(theirs), Side::Pair(over_the_log(theirs)))
         }
-        // Our own processes are pinned: so is what they are compared with.
+        // Our own processes are pinned, and so is their base.
         Gain::Rust => (apart, Side::Bus(Place::Target)),
-        // Who leaves Redis need not leave Python: that is another change.
+        // Leaving Redis and leaving Python are separate changes.
         Gain::Nats => (Side::Bus(Place::Target), nats()?),
         Gain::Log => (Side::Bus(Place::Target), log()),
         Gain::BusyReader => return Err(None),
@@ -152,18 +152,18 @@ pub(super) fn trial(
     Ok(Trial { gain, base, change })
 }
 
-/// As scripts were seen to use redis-py.
+/// Returns the setup as scripts were observed to use redis-py.
 fn as_seen(setup: Setup, traffic: &Traffic) -> Setup {
     let &Traffic { flavour, receive, size, hiredis, .. } = traffic;
     Setup { flavour, receive, size, hiredis, ..setup }
 }
 
-/// The same scripts with the package `tickpath`: who imports it takes the server out of the way.
+/// Returns the same setup with the package `tickpath`, which replaces the server by the log.
 fn over_the_log(setup: Setup) -> Setup {
     Setup { place: Place::SharedMemory, library: Library::Tickpath, ..setup }
 }
 
-/// Of our own bus over another server, or over the log.
+/// Returns a trial of our own bus over another server, or over the log.
 fn trial_of_url(gain: Gain, url: &str) -> Result<Trial, Option<String>> {
     let base = Side::Other(url.to_owned(), Wait::Block);
     let change = match gain {
@@ -211,7 +211,7 @@ fn nats() -> Result<Side, Option<String>> {
 }
 
 impl Side {
-    /// For a reader of the result.
+    /// Returns the words for a reader of the result.
     pub fn text(&self) -> String {
         match self {
             Self::Cold(flavour) => format!("a new process a message, {}", flavour.text()),
@@ -291,7 +291,7 @@ mod tests {
     use super::super::gain::GAINS;
     use super::*;
 
-    /// How many things differ between two setups.
+    /// Returns the number of differences between two setups.
     fn differences(a: &Setup, b: &Setup) -> usize {
         let differ = [
             a.place != b.place,
@@ -307,7 +307,7 @@ mod tests {
         differ.into_iter().filter(|differs| *differs).count()
     }
 
-    /// Scripts that wait so, and send by this command.
+    /// Returns traffic of scripts that wait in this way, and send by this command.
     fn traffic(sends: &str, flavour: Flavour, receive: Receive) -> Traffic {
         let (sends, program) = (sends.to_owned(), None);
         Traffic { sends, flavour, receive, hiredis: true, size: 200, count: 50, per_s: Some(80.0), program }
@@ -324,16 +324,16 @@ mod tests {
                     assert_ne!(trial.base, trial.change, "{gain} of {subject:?}");
                     assert_ne!(trial.base.text(), trial.change.text(), "{gain} of {subject:?}");
                     match (&trial.base, &trial.change) {
-                        // The server takes the core that both clients share.
+                        // The server moves to the core that both clients share.
                         (Side::Pair(a), Side::Pair(b)) if gain == Gain::OneCore => assert_eq!(differences(a, b), 2),
-                        // An import takes the server out of the way.
+                        // The import change replaces the server as well.
                         (Side::Pair(a), Side::Pair(b)) if gain == Gain::ImportTickpath => {
                             assert_eq!(differences(a, b), 2);
                             assert_eq!((a.place, b.place), (Place::Target, Place::SharedMemory));
                             assert_eq!((a.library, b.library), (Library::RedisPy, Library::Tickpath));
                         }
                         (Side::Pair(a), Side::Pair(b)) => assert_eq!(differences(a, b), 1, "{gain} of {subject:?}"),
-                        // A language is left for the same server alone, and a server for one that the same client uses.
+                        // The Rust change keeps the server, and server changes keep the client.
                         (Side::Pair(a), Side::Bus(place)) => {
                             assert_eq!((gain, a.place, a.receive), (Gain::Rust, *place, Receive::Listen));
                         }

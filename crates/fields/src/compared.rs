@@ -1,24 +1,25 @@
-//! What a venue has beside what the OMS has: rows in pairs, as an OMS sends them to an admin, and a line for each.
+//! Orders and positions of a venue beside those of the OMS: rows in pairs, as an OMS sends them to an admin, and a line
+//! for each difference.
 
 use tickpath_market::{ExecutionReport, OrdStatus, Quantity, Side, SymbolId};
 
 use crate::field::{order_id, word};
 
-/// What a pair of rows compares.
+/// A pair of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compared {
-    /// An order that the OMS does not know, as the venue has it.
+    /// An order of the venue that the OMS does not know.
     Foreign(ExecutionReport),
-    /// An order of this session that the venue has not reported, as the OMS has it.
+    /// An order of this session, with its state in the OMS, that the venue has not reported.
     NotReported(u16, ExecutionReport),
-    /// An order of this session, as the OMS had it before the venue's answer, and as the venue has it.
+    /// An order of this session: its state in the OMS before the venue's answer, and its state at the venue.
     Order(u16, ExecutionReport, ExecutionReport),
-    /// Quantities that the orders of the OMS, and those of the venue, have bought and sold.
+    /// Bought and sold quantities by the orders of the OMS, and by those of the venue.
     Position(ExecutionReport, ExecutionReport),
 }
 
 impl Compared {
-    /// Reads a pair of rows: that of the OMS with its session, and that of the venue.
+    /// Reads a pair of rows: the row of the OMS with its session, and the row of the venue.
     pub fn of((session, ours): (u16, ExecutionReport), venues: ExecutionReport) -> Self {
         let is_at_venue = venues.order_id.0 != 0 || venues.venue_order_id.0 != 0;
         match (ours.order_id.0 != 0, is_at_venue) {
@@ -29,7 +30,8 @@ impl Compared {
         }
     }
 
-    /// Returns the line, without its end; `name` names an instrument. None for a position that is the same on both sides.
+    /// Returns the line, without its end; `name` returns the name of an instrument. None for a position that is equal
+    /// on both sides.
     pub fn line(&self, name: impl Fn(SymbolId) -> String) -> Option<String> {
         Some(match self {
             Self::Foreign(report) => foreign(report, &name(report.symbol)),
@@ -55,13 +57,13 @@ impl Compared {
     }
 }
 
-/// Returns how an order stands by a report, in words.
+/// Returns the state of an order by a report, in words.
 pub fn standing(report: &ExecutionReport) -> String {
     let status = OrdStatus::from_code(report.status).map_or_else(|| report.status.to_string(), word);
     format!("{status}, {} filled, {} open", report.cumulative_quantity, report.leaves_quantity)
 }
 
-/// An order that is not known here, with the command that enters it while it is open.
+/// Returns the line of an order unknown to the OMS, with the command that enters it while it is open.
 fn foreign(report: &ExecutionReport, symbol: &str) -> String {
     let id = order_id(report.order_id);
     let side = Side::from_code(report.side).map_or_else(|| report.side.to_string(), word);

@@ -11,17 +11,17 @@ use tickpath_result::rfc3339;
 
 use crate::field::Field;
 
-/// Bytes that a line shows of a payload that is not known.
+/// Max bytes of an unknown payload that a line shows.
 const MOST_BYTES: usize = 64;
 
 /// A message of a log.
 #[derive(Debug, Clone)]
 pub struct Entry<'a> {
-    /// The message's number in its log.
+    /// Sequence number of the message in its log.
     pub sequence: u64,
-    /// When the message was written, in ticks of its host's clock.
+    /// Time at which the message was written, in ticks of its host's clock.
     pub stamp: u64,
-    /// The same moment in nanoseconds since the Unix epoch.
+    /// The same time in nanoseconds since the Unix epoch.
     pub utc_ns: u64,
     /// The kind of the message.
     pub kind: u8,
@@ -34,11 +34,11 @@ pub struct Entry<'a> {
 pub enum Content<'a> {
     /// The name of a message of a known kind, and its fields.
     Known(&'static str, Vec<Field>),
-    /// The payload of a message of a kind that is not known.
+    /// Payload of a message of an unknown kind.
     Unknown(&'a [u8]),
     /// A note that messages are missing.
     Gap {
-        /// How many, if that is known.
+        /// Number of missing messages, if it is known.
         missed: Option<u64>,
         /// The same as a sentence.
         words: String,
@@ -59,7 +59,8 @@ impl Entry<'_> {
         format!("{} {} {content}", self.sequence, moment(self.utc_ns))
     }
 
-    /// Returns the message as a JSON object. A payload that is not known comes whole, and as text too where it is text.
+    /// Returns the message as a JSON object. An unknown payload is included whole, and also as text if it is readable
+    /// text.
     pub fn json(&self) -> String {
         let Self { sequence, stamp, utc_ns, kind, .. } = *self;
         let content = match &self.content {
@@ -75,7 +76,8 @@ impl Entry<'_> {
     }
 }
 
-/// Returns a JSON object for messages that are missing where no message notes it: null where their number is not known.
+/// Returns a JSON object for missing messages that no message of the log notes; their number is null where it is
+/// unknown.
 pub fn gap_json(missed: Option<u64>) -> String {
     format!("{{{}}}", gap_content(missed))
 }
@@ -85,19 +87,19 @@ fn gap_content(missed: Option<u64>) -> String {
     format!(r#""name":"gap","fields":{{"missed":{missed}}}"#)
 }
 
-/// Writes a moment, nanoseconds since the Unix epoch, as people read it and to the last digit.
+/// Formats a time in nanoseconds since the Unix epoch as RFC 3339 with all nine decimals.
 pub fn moment(utc_ns: u64) -> String {
     let seconds = rfc3339(utc_ns);
     format!("{}.{:09}Z", seconds.trim_end_matches('Z'), utc_ns % 1_000_000_000)
 }
 
-/// The fields in their order, which a map would not keep.
+/// Returns the fields as a JSON object in their order, which a map would not keep.
 fn object(fields: &[Field]) -> String {
     let members = fields.iter().map(|(key, value)| format!(r#""{key}":{}"#, value.json()));
     format!("{{{}}}", members.collect::<Vec<_>>().join(","))
 }
 
-/// The first bytes as numbers and as letters, then how many there are.
+/// Returns the first bytes in hex and as ASCII, then their total number.
 fn bytes(payload: &[u8]) -> String {
     let shown = &payload[..payload.len().min(MOST_BYTES)];
     let rest = if shown.len() < payload.len() { "…" } else { "" };
@@ -109,7 +111,7 @@ fn bytes(payload: &[u8]) -> String {
     }
 }
 
-/// The text of a payload that people can read.
+/// Returns the payload as text, if it is UTF-8 without control characters.
 fn readable(payload: &[u8]) -> Option<&str> {
     let is_text = |letter: char| !letter.is_control() || letter.is_whitespace();
     std::str::from_utf8(payload).ok().filter(|text| !text.is_empty() && text.chars().all(is_text))

@@ -1,4 +1,4 @@
-//! A field: a name and a value, and how numbers, codes and ids become values.
+//! A field: a name and a value, and the conversion of numbers, codes and ids into values.
 
 use std::fmt;
 
@@ -40,12 +40,12 @@ pub fn number(name: &'static str, value: impl Into<i128>) -> Field {
     (name, Value::Number(value.into()))
 }
 
-/// Makes a field of a text, or of a decimal as it is written.
+/// Makes a field of a text, or of a decimal with its digits unchanged.
 pub fn text(name: &'static str, value: impl fmt::Display) -> Field {
     (name, Value::Text(value.to_string()))
 }
 
-/// Makes a field of a code, as a word. A code that is not known stays a number.
+/// Makes a field of a code, as a word. An unknown code stays a number.
 pub(crate) fn code(name: &'static str, known: Option<impl fmt::Debug>, code: impl Into<i128>) -> Field {
     match known {
         Some(known) => (name, Value::Text(word(known))),

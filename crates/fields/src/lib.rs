@@ -8,8 +8,9 @@
 //!   words of a command ── parse, trigger ──> sides, ids, triggers
 //! ```
 //!
-//! Names of fields are those of the structs. Prices and quantities are decimals as they are written, codes are words, times
-//! and ids are numbers. All of it is pure: a caller brings the bytes, the time of a stamp and the names of instruments.
+//! Names of fields are those of the structs. Prices and quantities are decimals with their digits unchanged, codes are
+//! words, times and ids are numbers. The crate does no I/O: a caller brings the bytes, the time of a stamp and the
+//! names of instruments.
 
 mod compared;
 mod entry;

@@ -1,4 +1,4 @@
-//! What a core knows of orders, as the tables of `tickpath orders`.
+//! The orders of a core, as the tables of `tickpath orders`.
 //!
 //! ```text
 //!   order       since                 client_order_id  session  account   symbol  side  …  status            when
@@ -30,8 +30,8 @@ const HEADS: [&str; 14] = [
     "when",
 ];
 
-/// Writes the table of open orders, oldest first, and below it how many others there are. `since` gives the time of an
-/// order in nanoseconds since the Unix epoch, if it is known.
+/// Formats the table of open orders, oldest first, and below it the number of other orders. `since` returns the time of
+/// an order in nanoseconds since the Unix epoch, if it is known.
 pub fn open_orders(core: &Core, since: impl Fn(OrderId) -> Option<u64>) -> String {
     let mut open: Vec<OrderView> = core.live().collect();
     open.sort_by_key(|order| order.id.0);
@@ -59,7 +59,7 @@ pub fn open_orders(core: &Core, since: impl Fn(OrderId) -> Option<u64>) -> Strin
     text
 }
 
-/// Writes the reports of orders that the core does not know, oldest first, and how many there are.
+/// Formats the reports on orders that the core does not know, oldest first, and their number.
 pub fn foreign_reports(core: &Core) -> String {
     let mut text = String::new();
     for Foreign { sequence, record } in core.foreign() {

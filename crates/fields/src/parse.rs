@@ -1,19 +1,19 @@
-//! Values of orders as a person types them: `buy`, `61800.1`, `gtc`, `3474042.12`.
+//! Values of orders in the form that a user types: `buy`, `61800.1`, `gtc`, `3474042.12`.
 
 use tickpath_market::{DecimalError, OrderId, Price, Quantity, Side, TimeInForce};
 
 use crate::field;
 
-/// Why a word is not the value that it stands for.
+/// Errors of a word that is not a value of its kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
-    /// The word is no side.
+    /// The word is not a side.
     #[error("use buy or sell")]
     Side,
-    /// The word is no time in force.
+    /// The word is not a time in force.
     #[error("use day, gtc, ioc or fok")]
     TimeInForce,
-    /// The word is no id of an order, or is not written as the OMS writes it.
+    /// The word is not an order id in the form that the OMS writes.
     #[error("'{0}' is no order id; write it as `tickpath orders` does, like 3474042.12")]
     OrderId(String),
 }
@@ -27,7 +27,7 @@ pub fn side(text: &str) -> Result<Side, ParseError> {
     }
 }
 
-/// Reads a time in force; `rod`, the word of Taiwan's exchanges for the rest of the day, is `day`.
+/// Reads a time in force; `rod`, the term of Taiwan's exchanges for "rest of day", is `day`.
 pub fn time_in_force(text: &str) -> Result<TimeInForce, ParseError> {
     match text {
         "day" | "rod" => Ok(TimeInForce::Day),
@@ -38,7 +38,8 @@ pub fn time_in_force(text: &str) -> Result<TimeInForce, ParseError> {
     }
 }
 
-/// Reads an order's id, exactly as [`order_id`](crate::order_id) writes it: numbers that do not fit would name another order.
+/// Reads an order's id, exactly as [`order_id`](crate::order_id) writes it: an id that does not fit its bits would name
+/// another order.
 pub fn order_id(text: &str) -> Result<OrderId, ParseError> {
     let parts = text.split_once('.').and_then(|(epoch, sequence)| Some((epoch.parse().ok()?, sequence.parse().ok()?)));
     let id = parts.map(|(epoch, sequence)| OrderId::new(epoch, sequence));

@@ -1,5 +1,5 @@
-//! The name of a message of a known kind, and its fields with theirs: messages of `market`, and records of an order
-//! journal, which are messages too, with what the sequencer wrote in front.
+//! The name of a message of a known kind, and its named fields: messages of `market`, and records of an order journal,
+//! which are messages too, with the sequencer's fields in front.
 
 use tickpath_market::{
     CancelOrder, ConditionalOrder, ExecType, ExecutionReport, Kind, MassCancel, MassCancelType, NewOrder, OrdStatus,
@@ -17,7 +17,7 @@ use zerocopy::FromBytes;
 use crate::field::{self, Field, code, number, text};
 use crate::trigger;
 
-/// Reads a message or a record of an order journal; none if its kind or its length is not known.
+/// Reads a message or a record of an order journal; returns none if its kind or length is unknown.
 pub fn read(kind: u8, payload: &[u8]) -> Option<(&'static str, Vec<Field>)> {
     Some(match Kind::from_code(kind) {
         Some(Kind::TopOfBook) => ("tick", top_of_book(&flat(payload)?)),
@@ -35,7 +35,7 @@ pub fn read(kind: u8, payload: &[u8]) -> Option<(&'static str, Vec<Field>)> {
     })
 }
 
-/// A record of an order journal.
+/// Reads a record of an order journal.
 fn record(kind: u8, payload: &[u8]) -> Option<(&'static str, Vec<Field>)> {
     Some(match Input::read(kind, payload).ok()? {
         Some(Input::Instrument(found)) => ("instrument", instrument(&found)),
@@ -205,7 +205,7 @@ fn reject_rule(m: &RejectRule) -> Vec<Field> {
     vec![number("venue", m.venue.0), number("code", m.code), text("action", action), number("times", m.times)]
 }
 
-/// A log knows no names.
+/// Returns the number of an instrument, because a log holds no names.
 fn number_of(symbol: SymbolId) -> String {
     symbol.0.to_string()
 }
@@ -281,7 +281,7 @@ fn instrument(m: &Instrument) -> Vec<Field> {
     ]
 }
 
-/// The parts of the day, in seconds since midnight UTC; nothing if it is the whole day.
+/// Formats the parts of the day in seconds since midnight UTC; empty for the whole day.
 fn hours(hours: &[Hours]) -> String {
     let parts = hours.iter().filter(|part| !part.is_none());
     parts.map(|part| format!("{}-{}", part.opens_s, part.closes_s)).collect::<Vec<_>>().join(" ")
@@ -311,7 +311,7 @@ fn account_limits(m: &AccountLimits) -> Vec<Field> {
     [vec![number("account", m.account.0)], most, own].concat()
 }
 
-/// What accounts, sessions and the firm may each do at most.
+/// Returns the limits that accounts, sessions and the firm share.
 fn most(rate_limit: u32, rate_window_ns: u64, quantity: Quantity, notional: Option<i128>) -> Vec<Field> {
     vec![
         number("rate_limit", rate_limit),
@@ -486,7 +486,7 @@ fn name(m: &Name) -> Vec<Field> {
     vec![of, number("number", m.number), text("name", m.text())]
 }
 
-/// An id as its epoch and its journal sequence.
+/// Makes a field of an id as its epoch and its journal sequence.
 fn order_id(name: &'static str, id: u64) -> Field {
     text(name, field::order_id(OrderId(id)))
 }

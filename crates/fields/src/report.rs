@@ -1,4 +1,4 @@
-//! A report or a denial as one line, for people or as a JSON object, with every field of it.
+//! A report or a denial as one line, for people or as a JSON object, with all its fields.
 //!
 //! ```text
 //!   17 3474042.12 session=2 client_order_id=7 new new side=buy leaves=1 filled=0 last=0@0 symbol=BTCUSDT account=1 …
@@ -16,7 +16,7 @@ use crate::entry::moment;
 use crate::field::{Field, Value, order_id, word};
 use crate::read::read;
 
-/// Fields that the beginning of a line shows in its own way.
+/// Fields with a form of their own at the beginning of a line.
 const IN_HEAD: [&str; 16] = [
     "order_id",
     "client_order_id",
@@ -39,33 +39,34 @@ const IN_HEAD: [&str; 16] = [
 /// A report or a denial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// How an order stands.
+    /// State of an order.
     Report(ExecutionReport),
-    /// Why a request was denied.
+    /// Denial of a request.
     Denied(OrderDenied),
 }
 
-/// A report or a denial that an OMS sent, and its way from there.
+/// A report or a denial that an OMS sent, with its place in a stream.
 #[derive(Debug, Clone)]
 pub struct SentReport {
-    /// The number by which a follower resumes: the place in the OMS's drop copies, or the record in the journal.
+    /// Number by which a follower resumes: the place in the OMS's drop copies, or the record in the journal.
     pub number: u64,
-    /// The journal that the number belongs to, if its follower knows it.
+    /// Journal of the number, if its follower knows it.
     pub journal: Option<u64>,
-    /// The session that the OMS sent it to.
+    /// Session that the OMS sent it to.
     pub session: u16,
-    /// The number of the report in its session, if its follower knows it.
+    /// Number of the report in its session, if its follower knows it.
     pub session_number: Option<u64>,
-    /// When the OMS sent it, or wrote its record, in ticks of its host's clock.
+    /// Time at which the OMS sent it or wrote its record, in ticks of its host's clock.
     pub stamp: u64,
-    /// The same moment in nanoseconds since the Unix epoch, if the clock is known.
+    /// The same time in nanoseconds since the Unix epoch, if the clock is known.
     pub utc_ns: Option<u64>,
-    /// The report or the denial itself.
+    /// The report or the denial.
     pub answer: Answer,
 }
 
 impl SentReport {
-    /// Returns the line with its end. `symbol` gives the names of instruments; one without a name is shown by its number.
+    /// Returns the line with its end. `symbol` returns the names of instruments; an instrument without a name shows its
+    /// number.
     pub fn line(&self, json: bool, symbol: impl Fn(SymbolId) -> Option<String>) -> String {
         let (name, fields) = self.fields(symbol);
         if json { self.json(name, &fields) } else { self.text(&fields) }
@@ -104,7 +105,7 @@ impl SentReport {
         line + "}\n"
     }
 
-    /// Every field of the message with its name, and what the message is called.
+    /// Returns the name of the message, and all its fields.
     fn fields(&self, symbol: impl Fn(SymbolId) -> Option<String>) -> (&'static str, Vec<Field>) {
         match &self.answer {
             Answer::Report(report) => {
@@ -138,7 +139,7 @@ impl SentReport {
     }
 }
 
-/// Returns the beginning of a report's line, which is all that the session of the order itself needs.
+/// Returns the beginning of a report's line, with all that the order's own session needs.
 pub fn report_line(session: u16, report: &ExecutionReport) -> String {
     let head = head(session, report);
     match report.reason {
@@ -147,7 +148,7 @@ pub fn report_line(session: u16, report: &ExecutionReport) -> String {
     }
 }
 
-/// The beginning of a report's line without its reason.
+/// Returns the beginning of a report's line without its reason.
 fn head(session: u16, report: &ExecutionReport) -> String {
     format!(
         "{} session={session} client_order_id={} {} {} side={} leaves={} filled={} last={}@{}{}\n",
@@ -164,7 +165,7 @@ fn head(session: u16, report: &ExecutionReport) -> String {
     )
 }
 
-/// Returns the line that says why a request was denied, with the limit and the value that broke it.
+/// Returns the line with the reason of a denial, its limit and the value that broke it.
 pub fn denial_line(session: u16, denied: &OrderDenied) -> String {
     let denial = Denial::from_code(denied.code);
     let why = denial.map_or_else(|| denied.code.to_string(), |denial| denial.to_string());
@@ -177,7 +178,7 @@ pub fn denial_line(session: u16, denied: &OrderDenied) -> String {
     format!("{order} session={session} client_order_id={client} denied: {why}{measure}\n")
 }
 
-/// A limit or a value as a field: a time under the second of these names, in nanoseconds, all else under the first.
+/// Makes a field of a limit or a value: a time in nanoseconds has the second name, anything else the first.
 fn measure([name, name_ns]: [&'static str; 2], code: u16, bytes: [u8; 16]) -> Field {
     let number = i128::from_le_bytes(bytes);
     match Denial::from_code(code).map(|denial| (denial, denial.measure())) {
@@ -189,12 +190,12 @@ fn measure([name, name_ns]: [&'static str; 2], code: u16, bytes: [u8; 16]) -> Fi
     }
 }
 
-/// A limit or a value as a person reads it; none if the check has no measure.
+/// Formats a limit or a value for people; none if the check has no measure.
 fn measured(denial: Denial, number: i128) -> Option<String> {
     Some(match denial.measure() {
         Measure::Nothing => return None,
         Measure::Count => number.to_string(),
-        // A sum of positions may be longer than any price.
+        // A sum of positions may have more digits than any price.
         Measure::Decimal => Notional(number.saturating_mul(SCALE.into())).to_string(),
         Measure::Money => Notional(number).to_string(),
         Measure::Nanoseconds => match u64::try_from(number) {

@@ -1,31 +1,31 @@
-//! Triggers as a person writes them: `BTCUSDT last >= 65000 and ETHUSDT bid <= 3000`.
+//! Triggers in the form that a user writes: `BTCUSDT last >= 65000 and ETHUSDT bid <= 3000`.
 
 use tickpath_market::{Condition, Price, SymbolId, Trigger, TriggerDirection, TriggerJoin, TriggerPriceType};
 
-/// The remedy of each error.
+/// Remedy of each error.
 const FORM: &str = "write it like 'BTCUSDT last >= 65000', or two such joined by 'and' or 'or'";
 
-/// Why a text is no trigger. Each carries the words that cannot be read.
+/// Errors of a text that is not a trigger. Each carries the unreadable words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TriggerError {
     /// The text has neither the four words of one condition nor the nine of two.
     #[error("'{0}' is no trigger; {form}", form = FORM)]
     Words(String),
-    /// The word between two conditions.
+    /// The word between two conditions is not `and` or `or`.
     #[error("'{0}' joins nothing: 'and' and 'or' do; {form}", form = FORM)]
     Join(String),
-    /// The word for the price that is compared.
+    /// The word for the compared price is not `last`, `bid` or `ask`.
     #[error("'{0}' is no price of an instrument: last, bid and ask are; {form}", form = FORM)]
     PriceType(String),
-    /// The sign of the comparison.
+    /// The sign of the comparison is not `>=` or `<=`.
     #[error("'{0}' compares nothing: >= and <= do; {form}", form = FORM)]
     Direction(String),
-    /// The price to compare with.
+    /// The price of the comparison is not a decimal.
     #[error("'{0}' is no decimal number; {form}", form = FORM)]
     Price(String),
 }
 
-/// Reads a trigger, with the number of each instrument that it names.
+/// Reads a trigger; `symbol` returns the number of each named instrument.
 pub fn read<E: From<TriggerError>>(text: &str, symbol: impl Fn(&str) -> Result<SymbolId, E>) -> Result<Trigger, E> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let wrong = || TriggerError::Words(text.to_owned());
@@ -40,7 +40,7 @@ pub fn read<E: From<TriggerError>>(text: &str, symbol: impl Fn(&str) -> Result<S
     Ok(Trigger::joined(condition(first, &symbol)?, join, condition(second, &symbol)?))
 }
 
-/// Writes a trigger as [`read`] reads it, with the name of each instrument.
+/// Formats a trigger as [`read`] reads it; `name` returns the name of each instrument.
 pub fn text(trigger: &Trigger, name: impl Fn(SymbolId) -> String) -> String {
     let one = |condition: Condition| {
         let price_type = match TriggerPriceType::from_code(condition.price_type) {

@@ -1,8 +1,8 @@
-//! Whether the machine was the same before and after a run.
+//! Checks that the machine did not change during a run.
 //!
 //! ```text
-//!   crossing ── run ── crossing        one cache line to and fro between the run's two CPUs, and both counters' stamps
-//!   processes ──────── processes       who else was busy on the two
+//!   crossing ── run ── crossing        a cache line to and fro between the run's two CPUs, and both counters' stamps
+//!   processes ──────── processes       other processes that were busy on the two
 //! ```
 
 use tickpath_clock::CpuQuota;
@@ -13,13 +13,13 @@ use crate::others::{Busy, Processes, in_words};
 use crate::rules::refuse_negative;
 use crate::{Lab, LabError};
 
-/// Timings of the cache line, as many as make a median.
+/// Number of timings of the cache line, enough for a median.
 const TIMINGS: usize = 2_000;
 
-/// A floor that moves by more than this, up or down, is another floor.
+/// Max ratio between the floors before and after a run; beyond it the run gets no ratio to its floor.
 const MOVED: f64 = 1.5;
 
-/// What was known of the machine before a run.
+/// State of the machine before a run.
 #[derive(Debug)]
 pub struct Around {
     cpus: [usize; 2],
@@ -30,19 +30,19 @@ pub struct Around {
 }
 
 impl Around {
-    /// Measures before a run, on two CPUs of it; they must be idle.
+    /// Measures before a run on two of its CPUs, which must be idle.
     pub fn begin(lab: &Lab<'_>, cpus: [usize; 2]) -> Result<Self, LabError> {
         let crossing = host::crossing(lab, cpus, TIMINGS)?;
         let (times, processes) = (host::cpu_times(), Processes::now(&lab.clock));
         Ok(Self { cpus, crossing, times, processes, quota: CpuQuota::here() })
     }
 
-    /// One cache line from the one to the other; none on one CPU.
+    /// Returns the transfer time of a cache line between the two CPUs; none if both are the same.
     pub fn transfer_ns(&self) -> Option<f64> {
         self.crossing.map(|crossing| crossing.transfer_ns)
     }
 
-    /// Measures again, and judges what ran meanwhile by both: one run, or several, one after the other.
+    /// Measures again, and judges the runs since the first measurement, one or several in sequence, by both.
     pub fn end(self, lab: &Lab<'_>, runs: &mut [Run]) -> Result<(), LabError> {
         let steal_percent = host::steal_percent(self.times, host::cpu_times());
         let quota = CpuQuota::here().map(|quota| quota.since(self.quota.as_ref()));
@@ -62,12 +62,12 @@ impl Around {
     }
 }
 
-/// Says who else was busy: what such a process took is in the figures.
+/// Adds a note of other busy processes, because the figures contain the time that they took.
 pub fn tell_others(run: &mut Run, others: &[Busy]) {
     run.notes.extend(in_words(others).map(|others| format!("{others} meanwhile")));
 }
 
-/// Says which CPU quota the run had, and for how long it was stopped by it. Such a run measures its quota, and is not valid.
+/// Adds the run's CPU quota, and its throttled time. A throttled run is not valid, because it measures its quota.
 pub fn tell_quota(run: &mut Run, quota: &CpuQuota) {
     let CpuQuota { cpus, group, periods, throttled, throttled_ns } = quota;
     run.figures.insert("cpu_quota".to_owned(), *cpus);
@@ -82,8 +82,8 @@ pub fn tell_quota(run: &mut Run, quota: &CpuQuota) {
     }
 }
 
-/// Writes down what was measured before and after a run. Counters that show two times make it invalid; a floor that moved
-/// is told, and the run is set in no ratio to it.
+/// Adds the measurements before and after a run to its results. Counters that disagree make the run invalid; a floor
+/// that moved adds a note and removes the run's ratio to it.
 pub fn judge(run: &mut Run, crossings: [Crossing; 2], steal_percent: Option<f64>) {
     let [before, after] = crossings.map(|crossing| crossing.transfer_ns);
     run.floor = Some(Floor {

@@ -1,24 +1,24 @@
-//! When messages are due: at equal distances, or by chance.
+//! Intended send times of messages, at equal or random intervals.
 
 use serde::{Deserialize, Serialize};
 use tickpath_result::Params;
 
 use crate::random::Random;
 
-/// How the intended times of a run's messages lie.
+/// Distribution of the intended times of a run's messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Arrivals {
-    /// At equal distances.
+    /// Equal intervals.
     Steady,
-    /// As independent senders make them: the distances are exponential. The same seed gives the same times everywhere.
+    /// Exponential intervals, as of independent senders. The same seed gives the same times on every machine.
     Poisson {
-        /// What the distances depend on.
+        /// Seed of the intervals.
         seed: u64,
     },
 }
 
 impl Arrivals {
-    /// Tells it in a run's settings, where it is not the usual one.
+    /// Adds the distribution to a run's parameters, unless it is the default.
     pub fn describe(self, params: &mut Params) {
         if let Self::Poisson { seed } = self {
             params.set("arrivals", "poisson");
@@ -26,7 +26,7 @@ impl Arrivals {
         }
     }
 
-    /// The intended times at so many messages a second, in nanoseconds from the first one's.
+    /// Returns the intended times at a rate of messages a second, in nanoseconds from the first message.
     pub fn times_ns(self, rate_per_s: f64) -> impl Iterator<Item = u64> {
         let mut random = match self {
             Self::Steady => None,
@@ -34,7 +34,7 @@ impl Arrivals {
         };
         let mut due_ns = 0.0;
         (0u64..).map(move |number| match &mut random {
-            // A product, for a sum would drift.
+            // A product, because a sum would drift.
             None => (number as f64 * 1e9 / rate_per_s) as u64,
             Some(random) => {
                 if number > 0 {
@@ -46,9 +46,9 @@ impl Arrivals {
     }
 }
 
-/// A distance whose mean is one.
+/// Draws an exponential interval with mean one.
 fn exponential(random: &mut Random) -> f64 {
-    // 53 bits make a number from zero to below one; of one minus that there is always a logarithm.
+    // 53 bits make a number from zero to below one, so one minus that number has a logarithm.
     let share = (random.draw() >> 11) as f64 / (1u64 << 53) as f64;
     -(1.0 - share).ln()
 }

@@ -1,18 +1,18 @@
-//! What of a run's tail was the host's, as far as the kernel's account of a watched thread tells.
+//! The host's share of a run's tail latency, from the kernel's account of a watched thread.
 
 use tickpath_clock::{Calibration, Cause, CpuQuota, Gap};
 use tickpath_result::Run;
 
 use crate::host::IDLE_NS;
 
-/// The gaps of a thread as its run counts them. A stop is the host's only as far as the other watched threads of the run
-/// were stopped as well: who stops one process alone, a server perhaps, stalls the path. With no other thread it stays a
-/// stop.
+/// Returns the gaps of a thread, with a stop attributed to the host as far as all other watched threads were stopped
+/// too. A stop of one process alone, for instance a server, stalls the path; without other watched threads the
+/// stop stays a stop.
 pub fn with_whole_stops(own: &[Gap], others: &[&[Gap]]) -> Vec<Gap> {
     own.iter().flat_map(|gap| if gap.cause == Cause::Stopped { split(*gap, others) } else { vec![*gap] }).collect()
 }
 
-/// The parts of a stop: the host's where all others were stopped too, and what is left of it.
+/// Splits a stop into the host's parts, in which all other threads were stopped too, and the remaining parts.
 fn split(stop: Gap, others: &[&[Gap]]) -> Vec<Gap> {
     let mut whole = if others.is_empty() { Vec::new() } else { vec![stop] };
     for gaps in others {
@@ -34,21 +34,22 @@ fn split(stop: Gap, others: &[&[Gap]]) -> Vec<Gap> {
     parts
 }
 
-/// Gaps as far as they lie between two stamps: a thread waits before its run and after it, too.
+/// Clips gaps to the time between two stamps, because a thread also waits before and after its run.
 pub fn within(gaps: &[Gap], from: u64, to: u64) -> Vec<Gap> {
     let cut = gaps.iter().map(|gap| Gap { from: gap.from.max(from), to: gap.to.min(to), ..*gap });
     cut.filter(|gap| gap.from < gap.to).collect()
 }
 
-/// Time that a thread stood still for one cause, in nanoseconds.
+/// Returns the total time that a thread did not run for one cause, in nanoseconds.
 pub fn stood_still_ns(gaps: &[Gap], cause: Cause, calibration: &Calibration) -> u64 {
     let of_cause = gaps.iter().filter(|gap| gap.cause == cause);
     of_cause.map(|gap| calibration.ns_between(gap.from, gap.to).unsigned_abs()).sum()
 }
 
-/// Says what held a thread up and is not the host's. `gaps` are those of [`with_whole_stops`] where there are others.
+/// Adds notes of a thread's gaps with other causes than the host. `gaps` come from [`with_whole_stops`] if the run has
+/// other watched threads.
 pub fn tell_standstills(run: &mut Run, who: &str, gaps: &[Gap], took_ns: u64, calibration: &Calibration) {
-    /// Below this share of a run it moves no percentile up to the 99.9th.
+    /// Min share of a run that is reported; a smaller one moves no percentile up to the 99.9th.
     const LEAST: f64 = 0.001;
     let others = match CpuQuota::here() {
         Some(_) => "its CPU quota was used up, or other processes of this machine had its CPU",
@@ -74,9 +75,9 @@ pub fn tell_standstills(run: &mut Run, who: &str, gaps: &[Gap], took_ns: u64, ca
     }
 }
 
-/// The host's share of the tail is told only if the host behaved as it does when idle.
+/// Drops the host's share of the tail if the host had more than twice the gaps of its idle floor.
 pub fn void_attribution(run: &mut Run, idle: &[Gap], gaps: &[Gap], seconds: f64) {
-    /// Fewer gaps than this make no rate.
+    /// Max number of gaps that is too small for a rate.
     const LEAST: usize = 20;
     let of_host = |gaps: &[Gap]| gaps.iter().filter(|gap| gap.cause == Cause::Host).count();
     let (idle, gaps) = (of_host(idle), of_host(gaps));
@@ -91,7 +92,7 @@ pub fn void_attribution(run: &mut Run, idle: &[Gap], gaps: &[Gap], seconds: f64)
     }
 }
 
-/// Raw figures alone.
+/// Drops the host's share, and leaves the raw figures alone.
 pub fn drop_attribution(run: &mut Run) {
     for hop in run.hops.values_mut() {
         hop.unstalled = None;

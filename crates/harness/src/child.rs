@@ -1,9 +1,9 @@
-//! The processes of a run: spawned, told to go, asked for their result, ended with the run.
+//! The processes of a run: spawned, started, asked for their results, ended with the run.
 //!
-//! A child is this same program with the hidden command `child`, and its role as JSON in the environment. It says one
-//! line of JSON when it is ready and one for each result; it is told `go`, `stop` or more by lines on its standard input,
-//! and stops when that closes, so that nothing outlives a killed bench. What is between threads alone is measured by
-//! children that are threads of this process, on wires of the same kind.
+//! A child is this same program with the hidden command `child`, and its role as JSON in the environment. It writes a
+//! line of JSON when it is ready and a line for each result; it reads `go`, `stop` and other commands from its standard
+//! input, and stops when that closes, so that no process outlives a killed bench. Measurements between threads use
+//! children that are threads of this process, on pipes of the same kind.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
@@ -20,16 +20,16 @@ use crate::interruption::interruption;
 use crate::parent::{Parent, Said};
 use crate::role::{self, Playable, Role};
 
-/// How long a child may take to get ready, or to end after it was told to.
+/// Timeout in seconds for a child to get ready, or to answer beyond the expected time.
 const ANSWER_SECONDS: u64 = 60;
 
-/// A spawned process, or a thread that is as good as one.
+/// Spawned process of a role, or a thread in its place.
 pub struct Child {
     process: Option<std::process::Child>,
     stdin: Option<Box<dyn Write + Send>>,
     lines: Receiver<String>,
     role: &'static str,
-    /// It measures what is left to measure after a Ctrl-C, which is none of its business.
+    /// Whether the child was spawned after a Ctrl-C, to finish the run, and so is not stopped by that Ctrl-C.
     is_of_the_end: bool,
 }
 
@@ -37,7 +37,7 @@ impl Child {
     pub(crate) fn spawn<R: Role>(program: &Path, role: &R) -> Result<Self, LabError> {
         let mut command = Command::new(program);
         command.arg("child").arg(std::process::id().to_string()).env(role::VARIABLE, role::given(role));
-        // A Ctrl-C is the parent's, who tells its children.
+        // A process group of its own, so that a Ctrl-C reaches the parent alone, which stops its children.
         command.stderr(Stdio::inherit()).process_group(0);
         Self::of(command, R::NAME)
     }
@@ -49,13 +49,13 @@ impl Child {
         let (given, playable) = (role::given(role), Playable::of::<R>());
         std::thread::spawn(move || {
             let parent = Parent::over(BufReader::new(input), out);
-            // Its error is told over the wire.
+            // The pipe reports its error to the parent.
             let _ = role::play_given(&given, [&playable], &parent);
         });
         Self::hearing(None, Some(Box::new(stdin)), stdout, R::NAME)
     }
 
-    /// Spawns any program that speaks as our own children do; `role` is what it is called in errors.
+    /// Spawns any program with the protocol of our own children; `role` is its name in errors.
     pub fn of(mut command: Command, role: &'static str) -> Result<Self, LabError> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let program = Path::new(command.get_program()).to_owned();
@@ -65,7 +65,7 @@ impl Child {
         Self::hearing(Some(process), stdin, stdout, role)
     }
 
-    /// One that is ready, on these wires.
+    /// Waits until a child on these pipes is ready.
     fn hearing(
         process: Option<std::process::Child>,
         stdin: Option<Box<dyn Write + Send>>,
@@ -84,18 +84,18 @@ impl Child {
         }
     }
 
-    /// Its process id.
+    /// Returns the child's process id, which for a thread is this process's own.
     pub fn id(&self) -> u32 {
         self.process.as_ref().map_or_else(std::process::id, std::process::Child::id)
     }
 
-    /// Says one line to it.
+    /// Sends a line to the child.
     pub fn tell(&mut self, line: &str) -> Result<(), LabError> {
         let result = self.stdin.as_mut().map_or(Ok(()), |stdin| writeln!(stdin, "{line}"));
         result.map_err(|e| self.failed(e.to_string()))
     }
 
-    /// Its next result, waited for at most `seconds`.
+    /// Waits for the child's next result, at most `seconds` and a minute more.
     pub fn result<T: DeserializeOwned>(&mut self, seconds: f64) -> Result<T, LabError> {
         match self.hear(seconds as u64 + ANSWER_SECONDS)? {
             Said::Result(result) => Ok(result),
@@ -104,15 +104,15 @@ impl Child {
         }
     }
 
-    /// Tells it to stop, and gives its last result.
+    /// Stops the child by closing its input. Returns its last result.
     pub fn stop<T: DeserializeOwned>(mut self) -> Result<T, LabError> {
         drop(self.stdin.take());
         self.result(0.0)
     }
 
-    /// Kills it, wherever it is in its work.
+    /// Kills the child, even in the middle of its work; a thread cannot be killed.
     pub fn kill(mut self) {
-        // One that has ended is as good.
+        // Errors mean that the process has ended already.
         if let Some(process) = &mut self.process {
             let _ = process.kill();
             let _ = process.wait();
@@ -133,7 +133,7 @@ impl Child {
         }
     }
 
-    /// Its next line. After a Ctrl-C it is told to stop, for what it has measured until then.
+    /// Waits for the child's next line. After a Ctrl-C it stops the child, which then returns its result so far.
     fn next_line(&mut self, seconds: u64) -> Result<String, RecvTimeoutError> {
         const LOOK: Duration = Duration::from_millis(100);
         let mut left = Duration::from_secs(seconds);
@@ -157,7 +157,7 @@ impl Drop for Child {
     fn drop(&mut self) {
         drop(self.stdin.take());
         let Some(process) = &mut self.process else { return };
-        // It may have ended by itself; a killed child is reaped either way.
+        // The process may have ended by itself; it is reaped either way.
         if !matches!(process.try_wait(), Ok(Some(_))) {
             let _ = process.kill();
         }

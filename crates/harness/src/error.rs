@@ -1,4 +1,4 @@
-//! Why a bench did not come to a result.
+//! Error of a bench that has no complete result.
 
 use std::sync::atomic::Ordering;
 
@@ -6,29 +6,29 @@ use tickpath_result::{ResultFile, Run};
 
 use crate::interruption;
 
-/// Why a bench did not come to a result.
+/// Error of a bench that has no complete result.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
     /// A process of the run failed.
     #[error("the {role} process failed: {what}")]
     Child {
-        /// What it was for.
+        /// Role of the process.
         role: String,
-        /// What it said.
+        /// Reason that the process reported.
         what: String,
     },
-    /// There was a Ctrl-C.
+    /// The user pressed Ctrl-C.
     #[error("interrupted")]
     Interrupted,
-    /// The run ended before it was done, and what was measured until then is here, not valid.
+    /// The run broke off; its results until then are kept, and are not valid.
     #[error("{why}")]
     BrokeOff {
-        /// Runs until then; the last one says why it ended.
+        /// Runs until then; the notes of the last run have the reason.
         runs: Vec<Run>,
-        /// Why.
+        /// Reason.
         why: String,
     },
-    /// A setting that makes no run.
+    /// A setting allows no run.
     #[error("{0}")]
     Setting(String),
     /// The run failed.
@@ -39,57 +39,57 @@ pub enum LabError {
         "the {role} process did not answer within {seconds} s; is the machine overloaded, or a CPU shared by two busy threads?"
     )]
     Silent {
-        /// What it was for.
+        /// Role of the process.
         role: String,
-        /// The bound.
+        /// Timeout in seconds.
         seconds: u64,
     },
-    /// A file or directory of the run.
+    /// A file or directory of the run failed.
     #[error("{path}: {reason}")]
     File {
-        /// Which one.
+        /// Path of the file or directory.
         path: String,
-        /// What the operating system says.
+        /// Error of the operating system.
         reason: std::io::Error,
     },
-    /// A part of the path.
+    /// A part of the path failed.
     #[error(transparent)]
     Other(Box<dyn std::error::Error + Send + Sync>),
-    /// A log.
+    /// A log could not be opened.
     #[error(transparent)]
     Open(#[from] tickpath_log::OpenError),
-    /// A recording.
+    /// A recording could not be read.
     #[error(transparent)]
     Recording(#[from] tickpath_market::replay::RecordingError),
-    /// A pace.
+    /// A pace is not valid.
     #[error(transparent)]
     Pace(#[from] tickpath_market::replay::PaceError),
-    /// A transport.
+    /// A connection to a transport failed.
     #[error(transparent)]
     Connect(#[from] tickpath_bus::ConnectError),
-    /// The clock.
+    /// The clock could not be calibrated.
     #[error(transparent)]
     Clock(#[from] tickpath_clock::CalibrationError),
-    /// Pinning or priority.
+    /// Pinning or prioritising a thread failed.
     #[error(transparent)]
     Schedule(#[from] tickpath_clock::ScheduleError),
 }
 
 impl LabError {
-    /// What a part of the path says, whole.
+    /// Wraps the error of a part of the path.
     pub fn other(reason: impl std::error::Error + Send + Sync + 'static) -> Self {
         Self::Other(Box::new(reason))
     }
 
-    /// A file's error.
+    /// Wraps the error of a file.
     pub fn file(path: &std::path::Path, reason: std::io::Error) -> Self {
         Self::File { path: path.display().to_string(), reason }
     }
 }
 
 impl LabError {
-    /// Runs until one ended early, of whose `count` of `things` so many were `sent`. That is the last run, and not
-    /// valid. A Ctrl-C is named as such, whatever it made of the run's processes.
+    /// Wraps runs of which the last one broke off after `sent` of `count` `things`, and marks that run as not valid.
+    /// After a Ctrl-C the reason is the interruption, whatever error the run's processes reported.
     pub fn broke_off(mut runs: Vec<Run>, sent: u64, count: u64, things: &str, why: String) -> Self {
         let why = if interruption().load(Ordering::Relaxed) { Self::Interrupted.to_string() } else { why };
         if let Some(run) = runs.last_mut() {
@@ -100,7 +100,7 @@ impl LabError {
     }
 }
 
-/// Takes runs into a result; of a bench that broke off those that there are, and then its error.
+/// Adds runs to a result. After a broken-off bench it adds the runs until then, and returns the error.
 pub fn keep(result: &mut ResultFile, runs: Result<Vec<Run>, LabError>) -> Result<(), LabError> {
     match runs {
         Ok(runs) => result.runs.extend(runs),

@@ -1,14 +1,14 @@
-//! The process that walks caches full.
+//! The process that evicts caches.
 
 use serde::{Deserialize, Serialize};
 use tickpath_clock::pin_to_cpu;
 
 use crate::{LabError, Parent, Role};
 
-/// Walks a CPU's caches full, whenever it is told to.
+/// Role that evicts a CPU's caches at each command.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct EvictorRole {
-    /// Whose caches.
+    /// CPU with the caches to evict.
     pub cpu: usize,
 }
 
@@ -16,7 +16,7 @@ impl Role for EvictorRole {
     const NAME: &'static str = "evictor";
 
     fn play(&self, parent: &Parent) -> Result<(), LabError> {
-        /// More than any last-level cache share of a core.
+        /// Number of words, more than any core's share of a last-level cache.
         const WORDS: usize = (128 << 20) / 8;
         pin_to_cpu(self.cpu)?;
         let mut memory = vec![1u64; WORDS];

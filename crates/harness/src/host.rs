@@ -1,12 +1,12 @@
-//! `host`: what the machine takes before any message moves.
+//! `host`: the machine's costs without any message.
 //!
 //! ```text
-//!   spin      one thread reads the clock in a loop; the longest turns are what the host stole
-//!   transfer  two processes on two CPUs pass one cache line to and fro: half a round trip
+//!   spin      a thread reads the clock in a loop; its longest turns are time that the host took
+//!   transfer  two processes on two CPUs pass a cache line to and fro: half a round trip
 //!   loopback  the same over a TCP socket on this machine
-//!   wake-up   a thread sleeps on the second CPU, one on the first wakes it
+//!   wake-up   a thread sleeps on the second CPU, a thread on the first wakes it
 //! ```
-//! Valid only if nothing else runs on the two CPUs.
+//! The results are valid only if no other process runs on the two CPUs.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -23,47 +23,48 @@ use serde::{Deserialize, Serialize};
 use tickpath_result::histogram;
 use tickpath_result::{Host, Run, Series};
 
-/// Answers a cache line or a socket.
+/// Role that answers on a shared cache line or on a socket.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct EchoRole {
-    /// Shared words to answer on; a socket if there is none.
+    /// Name of the shared words to answer on; a socket if absent.
     pub words: Option<String>,
-    /// Its CPU.
+    /// CPU of the process.
     pub cpu: usize,
 }
 
-/// How `host` is run.
+/// Settings of the `host` measurement.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// How long to spin, in seconds.
+    /// Duration of the spin, in seconds.
     pub seconds: f64,
-    /// The spinning CPU, and the one across.
+    /// Spinning CPU, and the CPU of the other process.
     pub cpus: [usize; 2],
 }
 
-/// Round trips of one timing: the counter's own steps of some nanoseconds vanish in their sum.
+/// Round trips of one timing, whose sum hides the counter's own steps of some nanoseconds.
 const TRIPS: u64 = 16;
 
-/// How long an answer may take before the other process is given up: beyond any stall of the host.
+/// Timeout of an answer, in seconds, longer than any stall of the host.
 const SILENCE_S: u64 = 30;
 
-/// Looks for an answer between two looks at the clock.
+/// Polls for an answer between two readings of the clock.
 const LOOKS: u32 = 1 << 20;
 
-/// Timings of the cache line.
+/// Number of timings of the cache line.
 const TIMINGS: usize = 20_000;
 
-/// The longest that either kind of them may take.
+/// Max duration of the timings, and of the stamped round trips, in nanoseconds.
 const MOST_NS: i64 = 250_000_000;
 
-/// Round trips that are stamped on both sides; turns from this number on are.
+/// Number of round trips with stamps of both sides.
 const STAMPED_TRIPS: u64 = 2_000;
+/// Bit of a turn's number that asks for a stamp.
 const STAMPED: u64 = 1 << 62;
 
-/// Stamps of one cost measurement.
+/// Number of stamps in one measurement of their cost.
 const STAMPS: u32 = 1_000_000;
 
-/// Measures the host.
+/// Measures the host: its facts and costs, and a run with the distributions.
 pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<(Host, Run), LabError> {
     lab.step("host: clock, cache line, loopback", 1.5)?;
     let mut host = facts(&lab.clock);
@@ -94,15 +95,15 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<(Host, Run), LabError> 
     Ok((host, run))
 }
 
-/// The floor of another workload's run: as [`run`], but short, and without a run of its own.
+/// Measures the floor for another workload's run: as [`run`], but shorter, and without a run of its own.
 pub fn floor(lab: &Lab<'_>, cpus: [usize; 2]) -> Result<Host, LabError> {
     const SECONDS: f64 = 0.3;
     run(lab, &Settings { seconds: SECONDS, cpus }).map(|(host, _)| host)
 }
 
-/// What it takes to wake a thread that sleeps, in a run's hops, and where that goes, in a note of it.
+/// Measures the wake-up of a sleeping thread. Adds its times to the run's hops, and their parts to its notes.
 pub fn wake_ups(lab: &Lab<'_>, [waker, sleeper]: [usize; 2], run: &mut Run) -> Result<(), LabError> {
-    /// As many as make a 99th percentile, though some may not count.
+    /// Enough for a 99th percentile, even if some rounds do not count.
     const ROUNDS: usize = 1_050;
     lab.step("host: wake-ups", 0.8)?;
     let woken = WakeUps::measure([sleeper, waker], ROUNDS)?;
@@ -115,7 +116,7 @@ pub fn wake_ups(lab: &Lab<'_>, [waker, sleeper]: [usize; 2], run: &mut Run) -> R
     Ok(())
 }
 
-/// What can be read off the machine without measuring.
+/// Reads the facts of the machine that need no measurement.
 pub fn facts(clock: &HostClock) -> Host {
     let read = |path: &str| std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
     let cpuinfo = read("/proc/cpuinfo").unwrap_or_default();
@@ -135,27 +136,27 @@ pub fn facts(clock: &HostClock) -> Host {
     }
 }
 
-/// One cache line to and fro between two processors.
+/// Result of passing a cache line to and fro between two processors.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Crossing {
-    /// The median of half a round trip.
+    /// Median of half a round trip, in nanoseconds.
     pub transfer_ns: f64,
-    /// How far the second processor's counter is ahead of the first one's.
+    /// Lead of the second processor's counter over the first one's.
     pub offset: Offset,
 }
 
-/// Removes shared words at the end, however that comes.
+/// Guard that removes shared words however the measurement ends.
 struct Removed<'a>(&'a str);
 
 impl Drop for Removed<'_> {
     fn drop(&mut self) {
-        // Nobody can do more about it.
+        // Nothing more can be done if this fails.
         let _ = SharedWords::remove(self.0);
     }
 }
 
-/// So many timings of the bare transfer of one cache line between two processes, and what their stamps tell of the two
-/// counters. None on one CPU.
+/// Measures the bare transfer of a cache line between two processes by at most `timings` timings, and the offset of the
+/// two counters by stamps. Returns none if both CPUs are the same.
 pub fn crossing(lab: &Lab<'_>, cpus: [usize; 2], timings: usize) -> Result<Option<Crossing>, LabError> {
     if cpus[0] == cpus[1] {
         return Ok(None);
@@ -180,22 +181,22 @@ pub fn crossing(lab: &Lab<'_>, cpus: [usize; 2], timings: usize) -> Result<Optio
     Ok(Some(Crossing { transfer_ns, offset }))
 }
 
-/// As many of these as the time allows, and one at least: a busy neighbour makes each of them wait for its turn.
+/// Takes items until [`MOST_NS`] have passed, but at least one: with a busy neighbour each item waits for the CPU.
 fn in_time<T>(clock: &HostClock, each: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
     let (start, mut is_first) = (clock.ticks(), true);
     each.take_while(move |_| std::mem::take(&mut is_first) || clock.ns_between(start, clock.ticks()) < MOST_NS)
 }
 
-/// Asks the echo process by shared words.
+/// Client of the echo process over shared words.
 struct Asks<'a> {
     words: &'a SharedWords,
     clock: &'a HostClock,
-    /// Its process id.
+    /// Process id of the echo process.
     echo: u32,
 }
 
 impl Asks<'_> {
-    /// Timings of so many round trips each, or as many as the time allows.
+    /// Times [`TRIPS`] round trips at once, `timings` times or until the time is up. Returns none if no answer comes.
     fn timed(&self, timings: usize) -> Option<Vec<i64>> {
         let once = |timing: u64| {
             let from = self.clock.ticks();
@@ -205,15 +206,15 @@ impl Asks<'_> {
         in_time(self.clock, (0..timings as u64).map(once)).collect()
     }
 
-    /// What stamped round trips tell of the two counters. Before they are called apart they are measured once more: a
-    /// virtual machine may show a few nanoseconds that are none.
+    /// Measures the offset of the two counters. Repeats a measurement that shows an offset, because a virtual machine
+    /// may show a few nanoseconds by mistake.
     fn offset(&self) -> Option<Offset> {
         let found = self.stamped(0)?;
         if found.is_apart() { Some(found.confirmed_by(self.stamped(1)?)) } else { Some(found) }
     }
 
-    /// What round trips tell whose answers are stamped, for the first time or the second: of each the stamp here, there,
-    /// and here again.
+    /// Measures the offset from round trips with three stamps each: here, there, and here again. `time` is 0 for the
+    /// first measurement and 1 for its repetition.
     fn stamped(&self, time: u64) -> Option<Offset> {
         let once = |trip: u64| {
             let out = self.clock.ticks();
@@ -225,7 +226,7 @@ impl Asks<'_> {
         Offset::of(&trips?, self.clock.calibration())
     }
 
-    /// Sets the shared word, and waits for its answer; none if nobody answers, or will.
+    /// Sets the shared word, and waits for the answer. Returns none after [`SILENCE_S`] or the end of the echo process.
     fn ask(&self, turn: u64) -> Option<()> {
         self.words.word(0).store(turn, Ordering::Release);
         let (mut looks, mut since) = (0u32, None);
@@ -244,12 +245,12 @@ impl Asks<'_> {
     }
 }
 
-/// Whether a process has ended, though nobody may have taken notice of it.
+/// Returns whether a process has ended, even if it is a zombie.
 fn is_gone(pid: u32) -> bool {
     std::fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |stat| stat.contains(") Z "))
 }
 
-/// Round trips over a loopback socket, each end on its CPU.
+/// Measures round trips over a loopback socket, each end on its own CPU.
 fn loopback(lab: &Lab<'_>, cpus: [usize; 2]) -> Result<Samples, LabError> {
     const ROUNDS: usize = 5_000;
     let mut child = lab.spawn(&EchoRole { words: None, cpu: cpus[1] })?;
@@ -274,7 +275,7 @@ fn loopback(lab: &Lab<'_>, cpus: [usize; 2]) -> Result<Samples, LabError> {
 impl Role for EchoRole {
     const NAME: &'static str = "echo";
 
-    /// Answers each turn of the shared word, or each eight bytes of a connection.
+    /// Answers each new turn in the shared word, or each eight bytes of a connection.
     fn play(&self, parent: &Parent) -> Result<(), LabError> {
         pin_to_cpu(self.cpu)?;
         let Some(name) = &self.words else { return echo_socket(parent) };
@@ -316,7 +317,7 @@ fn echo_socket(parent: &Parent) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Runs work on a thread of its own, pinned, so that the caller keeps its own CPUs.
+/// Runs work on a pinned thread of its own, so that the caller keeps its affinity.
 pub fn on_cpu<T: Send>(cpu: usize, work: impl FnOnce() -> T + Send) -> Result<T, LabError> {
     std::thread::scope(|scope| {
         let pinned = scope.spawn(move || pin_to_cpu(cpu).map(|()| work()));
@@ -324,7 +325,7 @@ pub fn on_cpu<T: Send>(cpu: usize, work: impl FnOnce() -> T + Send) -> Result<T,
     })
 }
 
-/// What one stamp costs on this thread, in nanoseconds.
+/// Measures the cost of a stamp on this thread, in nanoseconds.
 pub fn clock_cost_ns(clock: &HostClock) -> f64 {
     let from = clock.ticks();
     let mut last = from;
@@ -334,7 +335,7 @@ pub fn clock_cost_ns(clock: &HostClock) -> f64 {
     clock.ns_between(from, last) as f64 / f64::from(STAMPS)
 }
 
-/// A stamp and a histogram entry together: what one sample costs.
+/// Measures the cost of a sample, a stamp and a histogram entry together, in nanoseconds.
 fn record_cost_ns(clock: &HostClock) -> f64 {
     let mut entries = histogram();
     let from = clock.ticks();
@@ -348,13 +349,13 @@ fn record_cost_ns(clock: &HostClock) -> f64 {
     clock.ns_between(from, last) as f64 / f64::from(STAMPS)
 }
 
-/// A loop that only reads the clock.
+/// Result of a loop that only reads the clock.
 struct Spin {
     entries: hdrhistogram::Histogram<u64>,
     loops: u64,
     elapsed_ns: u64,
     worst: [u64; 3],
-    /// When each new maximum came, and what it was.
+    /// Time and value of each new maximum, in nanoseconds.
     maxima: Vec<(u64, u64)>,
 }
 
@@ -370,7 +371,7 @@ impl Spin {
         while last < end {
             let now = clock.ticks();
             spin.turn(clock.ns_between(last, now) as u64, clock.ns_between(start, now) as u64);
-            // From here, not from before the entry: recording is our own doing, not the host's.
+            // Reads the clock again, because the time of the recording is not the host's.
             last = clock.ticks();
         }
         spin.elapsed_ns = clock.ns_between(start, last) as u64;
@@ -416,10 +417,10 @@ impl Spin {
     }
 }
 
-/// How long an idle thread is watched.
+/// Duration of the watch of an idle thread, in nanoseconds.
 pub(crate) const IDLE_NS: u64 = 200_000_000;
 
-/// Gaps of an idle spinning thread: the floor against which a run's own gaps are judged.
+/// Returns the gaps of an idle spinning thread, the floor for a judgement of a run's gaps.
 pub fn idle_gaps(clock: &HostClock, cpu: usize) -> Result<Vec<Gap>, LabError> {
     let clock = *clock;
     on_cpu(cpu, move || {
@@ -432,14 +433,14 @@ pub fn idle_gaps(clock: &HostClock, cpu: usize) -> Result<Vec<Gap>, LabError> {
     })
 }
 
-/// Jiffies of all CPUs: in total, and stolen.
+/// Returns the jiffies of all CPUs, total and stolen.
 pub(crate) fn cpu_times() -> Option<(u64, u64)> {
     let stat = std::fs::read_to_string("/proc/stat").ok()?;
     let times: Vec<u64> = stat.lines().next()?.split_whitespace().skip(1).filter_map(|n| n.parse().ok()).collect();
     Some((times.iter().take(8).sum(), *times.get(7)?))
 }
 
-/// The stolen share between two readings.
+/// Returns the stolen share between two readings, in percent.
 pub(crate) fn steal_percent(before: Option<(u64, u64)>, after: Option<(u64, u64)>) -> Option<f64> {
     let ((total, stolen), (total_after, stolen_after)) = (before?, after?);
     let total = total_after.checked_sub(total).filter(|total| *total > 0)?;

@@ -1,24 +1,22 @@
-//! What every workload measures with: processes and their roles, samples, the machine's own floor.
+//! Measuring apparatus of all workloads: processes and their roles, samples, the machine's own floor.
 //!
 //! ```text
 //!   workload ──spawns──> roles (processes of this same program)
-//!      │                    │ samples in ticks, gaps that the host made
+//!      │                    │ samples in ticks, gaps caused by the host
 //!      └── result file <────┘
 //! ```
-//! * [`Lab`]: what all workloads share. [`role`]: what spawned processes do; [`child`] and [`parent`]: both ends of the
-//!   wires between them and us.
-//! * [`arrivals`]: when messages are due. [`random`]: chance that is the same everywhere. [`digits`]: round numbers.
-//! * [`samples`], [`attribution`]: stretches between stamps, and what of them was the host's.
-//! * [`Around`]: whether the machine was the same before and after a run, and its processors show one time.
-//! * [`rules`]: what makes a run invalid, whatever the workload.
-//! * [`host`]: what the machine takes before any message moves; [`memory`]: what a process holds and waits for;
-//!   [`others`]: who else is busy.
-//! * [`quiet`]: when a receiver stops waiting. [`targets`]: what is measured if nothing is named, and that a run leaves
-//!   nothing there.
-//! * [`proxy`]: a distance of our own making. [`signals`]: standstills of our own making. [`evict`]: cold caches of
-//!   our own making.
+//! * [`Lab`]: context of a bench. [`role`]: work of spawned processes; [`child`] and [`parent`]: both ends of the pipes
+//!   between a bench and its processes.
+//! * [`arrivals`]: intended send times. [`random`]: reproducible random numbers. [`digits`]: round numbers.
+//! * [`samples`], [`attribution`]: times between stamps, and the host's share of them.
+//! * [`Around`]: checks that the machine did not change during a run, and that its processors' counters agree.
+//! * [`rules`]: conditions that make a run of any workload invalid.
+//! * [`host`]: the machine's costs without any message; [`memory`]: memory and CPU waits of a process; [`others`]:
+//!   other busy processes.
+//! * [`quiet`]: end of a receiver's wait. [`targets`]: default targets of a bench, and the removal of its topics.
+//! * [`proxy`]: injected network delay. [`signals`]: injected pauses. [`evict`]: evicted caches.
 //!
-//! Latency counts from intended times, so a stall shows in full; the generator checks its own punctuality; a gap is
+//! Latency counts from intended times, so a stall shows in full; the generator checks its own lateness; a gap counts as
 //! the host's only between two empty polls of a thread on the path, and if the kernel's account of that thread agrees.
 
 pub mod around;
@@ -51,6 +49,6 @@ pub use lab::{Lab, Progress, remove_topics};
 pub use parent::Parent;
 pub use role::{Playable, Role, Thread};
 
-/// What the processes of the harness itself do.
+/// Roles that the harness itself provides.
 pub const ROLES: &[Playable] =
     &[Playable::of::<host::EchoRole>(), Playable::of::<proxy::ProxyRole>(), Playable::of::<evict::EvictorRole>()];

@@ -1,17 +1,17 @@
-//! What a process holds, uses and waits for.
+//! Memory of a process, and its waits for a processor.
 
 use tickpath_result::Memory;
 
-/// Bytes of a process, from the kernel.
+/// Resident memory of a process, from the kernel.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Resident {
-    /// Private memory and shared memory: what orders cost.
+    /// Private and shared memory in bytes, which is the cost of orders.
     pub orders_bytes: u64,
-    /// The most that was ever resident, files included.
+    /// Peak resident memory in bytes, files included.
     pub peak_bytes: u64,
 }
 
-/// Reads a process's memory; zero if it is gone.
+/// Reads a process's memory. Returns zero if the process has ended.
 pub fn of(pid: u32) -> Resident {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let field = |name: &str| -> u64 {
@@ -22,14 +22,14 @@ pub fn of(pid: u32) -> Resident {
     Resident { orders_bytes: field("RssAnon") + field("RssShmem"), peak_bytes: field("VmHWM") }
 }
 
-/// How long the first thread of a process has waited for a processor that another one had, in nanoseconds; zero if it
-/// is gone, or the kernel does not count.
+/// Reads the time that the first thread of a process has waited for a busy processor, in nanoseconds. Returns zero if
+/// the process has ended, or if the kernel does not count.
 pub fn waited_ns(pid: u32) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap_or_default();
     text.split_whitespace().nth(1).and_then(|ns| ns.parse().ok()).unwrap_or(0)
 }
 
-/// Two readings as the result file has them.
+/// Converts two readings to the form of the result file.
 pub fn between(before: Resident, after: Resident) -> Memory {
     Memory { before_bytes: before.orders_bytes, after_bytes: after.orders_bytes, peak_bytes: after.peak_bytes }
 }

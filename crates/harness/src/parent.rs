@@ -1,4 +1,4 @@
-//! The child's side of its wires: what its parent says, and saying things to it, a line each.
+//! The child's side of its pipes: commands from its parent, and replies, a line each.
 
 use std::cell::RefCell;
 use std::io::{BufRead, BufReader, Write};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// What a child says.
+/// Message of a child to its parent.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Said<T> {
@@ -18,17 +18,17 @@ pub(crate) enum Said<T> {
     Error(String),
 }
 
-/// What a parent has said within some time.
+/// Result of a timed wait for a parent's command.
 pub enum Heard {
-    /// This line.
+    /// A line came.
     Line(String),
-    /// Nothing.
+    /// No line came in time.
     Nothing,
-    /// It is gone, or wants this process to stop.
+    /// The parent is gone, or has asked this process to stop.
     Gone,
 }
 
-/// The child's side: what its parent says, and saying things to it.
+/// Child's connection to its parent: receives commands, and sends replies.
 pub struct Parent {
     lines: Receiver<String>,
     stop: Arc<AtomicBool>,
@@ -36,12 +36,12 @@ pub struct Parent {
 }
 
 impl Parent {
-    /// Listens on standard input; `stop` is set when that ends.
+    /// Connects to the parent by standard input and output. The stop flag is set when the input ends.
     pub fn listen() -> Self {
         Self::over(BufReader::new(std::io::stdin()), std::io::stdout())
     }
 
-    /// The same on any two wires.
+    /// Connects to the parent as [`Self::listen`] does, by any two streams.
     pub(crate) fn over(input: impl BufRead + Send + 'static, out: impl Write + Send + 'static) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let (said, lines) = channel();
@@ -57,17 +57,17 @@ impl Parent {
         Self { lines, stop, out: RefCell::new(Box::new(out)) }
     }
 
-    /// Set when the parent wants this process to stop, or is gone.
+    /// Returns the flag that is set when the parent is gone or has asked this process to stop.
     pub fn stop_flag(&self) -> Arc<AtomicBool> {
         self.stop.clone()
     }
 
-    /// The parent's next line; none when it is gone.
+    /// Waits for the parent's next line. Returns none if the parent is gone.
     pub fn hear(&self) -> Option<String> {
         self.lines.recv().ok()
     }
 
-    /// The parent's next line, waited for at most so long.
+    /// Waits for the parent's next line, at most `ns` nanoseconds.
     pub fn hear_within(&self, ns: u64) -> Heard {
         match self.lines.recv_timeout(Duration::from_nanos(ns)) {
             Ok(line) => Heard::Line(line),
@@ -76,22 +76,22 @@ impl Parent {
         }
     }
 
-    /// True if the parent has said a line since, or is gone.
+    /// Takes a waiting line of the parent. Returns true if there was one, or if the parent is gone.
     pub(crate) fn has_spoken(&self) -> bool {
         !matches!(self.lines.try_recv(), Err(std::sync::mpsc::TryRecvError::Empty))
     }
 
-    /// Says that this process is ready.
+    /// Reports that this process is ready.
     pub fn ready(&self) {
         self.say(&Said::<()>::Ready);
     }
 
-    /// Gives a result.
+    /// Sends a result.
     pub fn result(&self, result: &impl Serialize) {
         self.say(&Said::Result(result));
     }
 
-    /// Says why there will be none.
+    /// Reports the reason why no result follows.
     pub fn error(&self, what: &str) {
         self.say(&Said::<()>::Error(what.to_owned()));
     }
@@ -99,7 +99,7 @@ impl Parent {
     fn say<T: Serialize>(&self, said: &Said<T>) {
         let line = serde_json::to_string(said).expect("plain data");
         let mut out = self.out.borrow_mut();
-        // A parent that is gone needs no answer.
+        // A parent that is gone needs no reply.
         let _ = writeln!(out, "{line}").and_then(|()| out.flush());
     }
 }

@@ -1,13 +1,13 @@
-//! A distance of our own making: a TCP proxy on loopback that holds every byte back for a while.
+//! Injected network delay: a TCP proxy on loopback that delays every byte.
 //!
 //! ```text
 //!   client ──> read, stamp ──line──> wait until stamp + delay, write ──> server
 //!   client <── wait until stamp + delay, write <──line── read, stamp <── server
 //! ```
-//! Half of the round trip is the delay of each direction. Bytes that come while others wait are stamped when they come,
-//! so that the delay limits no throughput. A connection's end is held back as its bytes are; and since a handshake
-//! takes a round trip too, nothing gets on its way before a round trip has passed. What the proxy itself costs is
-//! measured, by [`cost`], and stands beside the figures.
+//! The delay of each direction is half of the round trip. Bytes are stamped when they arrive, even while others wait,
+//! so that the delay does not limit the throughput. The end of a connection is delayed like its bytes; and since a
+//! handshake takes a round trip too, no bytes leave before a round trip has passed. [`cost`] measures the proxy's own
+//! cost, which is reported beside the figures.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -26,31 +26,32 @@ use crate::{Child, Parent};
 use crate::{Lab, LabError};
 use tickpath_result::median;
 
-/// The longest round trip, in milliseconds.
+/// Max round trip, in milliseconds.
 pub const MOST_RTT_MS: f64 = 2_000.0;
 
-/// Connections at a time; one more is closed at once.
+/// Max connections at a time; a further connection is closed at once.
 const MOST_CONNECTIONS: usize = 256;
 
-/// How long a server may take to accept or to answer, beside the delay.
+/// Timeout of a server's accept or answer, without the delay.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Bytes that one read takes.
+/// Max bytes of one read.
 const READ_BYTES: usize = 64 << 10;
 
-/// Bytes that a direction of a connection holds back; then it reads no more until some have left.
+/// Max bytes that a direction of a connection holds; beyond it reading pauses until some have left.
 const MOST_HELD_BYTES: usize = 32 << 20;
 
-/// Stack of a thread; each connection has four.
+/// Stack size of a thread in bytes; each connection has four threads.
 const STACK_BYTES: usize = 256 << 10;
 
-/// How long before a time a thread stops sleeping: longer than a timer without slack wakes late.
+/// Time before a deadline at which a thread stops sleeping, in nanoseconds: longer than the lateness of a timer without
+/// slack.
 const YIELD_NS: i64 = 30_000;
 
-/// How long a listener that cannot accept waits before it tries again.
+/// Pause after a failed accept, in nanoseconds.
 const RETRY_NS: u64 = 10_000_000;
 
-/// A proxy in a process of its own; it ends with this value.
+/// Proxy in a process of its own, which ends when this value is dropped.
 pub struct Proxy {
     _child: Child,
     address: String,
@@ -58,12 +59,12 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Starts one in front of `target` (`HOST:PORT`), which then seems to be `rtt_ms` milliseconds away.
+    /// Starts a proxy in front of `target` (`HOST:PORT`), with a round trip of `rtt_ms` milliseconds.
     pub fn start(lab: &Lab<'_>, target: &str, rtt_ms: f64) -> Result<Self, LabError> {
         Self::start_on(lab, target, rtt_ms, None)
     }
 
-    /// The same on a CPU.
+    /// Starts a proxy as [`Self::start`] does, pinned to a CPU if `cpu` names one.
     pub fn start_on(lab: &Lab<'_>, target: &str, rtt_ms: f64, cpu: Option<usize>) -> Result<Self, LabError> {
         if !(0.0..=MOST_RTT_MS).contains(&rtt_ms) {
             return Err(LabError::Setting(format!(
@@ -76,37 +77,37 @@ impl Proxy {
         Ok(Self { _child: child, address: format!("127.0.0.1:{port}"), rtt_ms })
     }
 
-    /// Where it listens: `HOST:PORT`.
+    /// Returns the proxy's address, `HOST:PORT`.
     pub fn address(&self) -> &str {
         &self.address
     }
 
-    /// The round trip that it was asked for, in milliseconds.
+    /// Returns the configured round trip, in milliseconds.
     pub fn rtt_ms(&self) -> f64 {
         self.rtt_ms
     }
 }
 
-/// What a PING and its answer take: medians, in nanoseconds.
+/// Median times of a PING and its answer, in nanoseconds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cost {
-    /// Straight to the server.
+    /// Time without a proxy.
     pub direct_ns: f64,
-    /// Through a proxy that delays nothing: what is more than `direct_ns` is what the proxy costs.
+    /// Time through a proxy without delay; the excess over `direct_ns` is the proxy's own cost.
     pub bare_ns: f64,
-    /// Through each of the proxies, in their order.
+    /// Time through each of the proxies, in their order.
     pub through_ns: Vec<f64>,
 }
 
 impl Cost {
-    /// What the proxy adds to a round trip beside its delay.
+    /// Returns the time that the proxy adds to a round trip beside its delay, in nanoseconds.
     pub fn proxy_cost_ns(&self) -> f64 {
         self.bare_ns - self.direct_ns
     }
 }
 
-/// Measures what a round trip to `server` (`HOST:PORT`, a Redis server) takes from a CPU: direct and through `bare`, a
-/// proxy without delay, in turns, then through each of `proxies`.
+/// Measures the round trip to `server` (`HOST:PORT`, a Redis server) from a CPU: direct and through `bare`, a proxy
+/// without delay, in turn, then through each of `proxies`.
 pub fn cost(lab: &Lab<'_>, server: &str, bare: &Proxy, proxies: &[Proxy], cpu: usize) -> Result<Cost, LabError> {
     const TURNS: usize = 4;
     let (mut direct, mut delayed_by_nothing) = (Vec::new(), Vec::new());
@@ -122,13 +123,14 @@ pub fn cost(lab: &Lab<'_>, server: &str, bare: &Proxy, proxies: &[Proxy], cpu: u
     })
 }
 
-/// The round trip of a PING over TCP from a CPU: the median, in nanoseconds.
+/// Measures the median round trip of a PING over TCP from a CPU, in nanoseconds.
 pub fn round_trip_ns(lab: &Lab<'_>, server: &str, cpu: usize) -> Result<f64, LabError> {
     pings(lab, server, cpu).map(middle)
 }
 
-/// Round trips of PINGs, one after the other: some hundreds, or as many as a quarter of a second holds; at least five.
-/// The answer may be any line, so that a server that wants a password is measured too.
+/// Times sequential round trips of PINGs in nanoseconds: 500, or those of a quarter of a second, and at least five; the
+/// first, cold one is left out. The answer may be any line, so that a server that demands a password can be measured
+/// too.
 pub fn ping(mut server: impl Read + Write, clock: &HostClock) -> io::Result<Vec<f64>> {
     const LEAST: usize = 5;
     const MOST: usize = 500;
@@ -148,35 +150,35 @@ pub fn ping(mut server: impl Read + Write, clock: &HostClock) -> io::Result<Vec<
         }
         times.push(clock.ns_between(from, clock.ticks()) as f64);
     }
-    // The first one finds everything cold.
+    // The first round trip runs with cold caches.
     times.remove(0);
     Ok(times)
 }
 
-/// Delays what goes through it.
+/// Role of a proxy that delays all bytes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ProxyRole {
     /// `HOST:PORT` of the server.
     pub target: String,
-    /// How long each direction holds its bytes back.
+    /// Delay of each direction, in nanoseconds.
     pub delay_ns: u64,
-    /// Its CPU; any if there is none.
+    /// CPU of the process; any CPU if absent.
     pub cpu: Option<usize>,
 }
 
 impl Role for ProxyRole {
     const NAME: &'static str = "proxy";
 
-    /// Its first result is its port.
+    /// Listens on a free port, which is its first result, and serves until the parent is gone.
     fn play(&self, parent: &Parent) -> Result<(), LabError> {
-        // Threads inherit both from the one that starts them.
+        // Threads inherit CPU and timer slack from the thread that starts them.
         if let Some(cpu) = self.cpu {
             pin_to_cpu(cpu)?;
         }
         set_timer_slack(1);
         let clock = HostClock::get()?;
         let target = resolve(&self.target)?;
-        // A wrong address is told at once, and not by connections that break off.
+        // Checks the address at once, so that a wrong one is an error and not a series of broken connections.
         TcpStream::connect_timeout(&target, PATIENCE).map_err(|e| no_answer(&self.target, &e))?;
         let failed = |e: io::Error| LabError::Failed(format!("the proxy cannot listen on loopback: {e}"));
         let listener = TcpListener::bind("127.0.0.1:0").map_err(failed)?;
@@ -190,7 +192,7 @@ impl Role for ProxyRole {
     }
 }
 
-/// Carries every connection of `listener` to `target`, each byte held back for `delay_ns`. Does not return.
+/// Forwards every connection of `listener` to `target`, and delays each byte by `delay_ns`. Does not return.
 pub fn serve(listener: &TcpListener, target: SocketAddr, delay_ns: u64, clock: HostClock) {
     let open = Arc::new(AtomicUsize::new(0));
     let delay = clock.calibration().ticks_of_ns(delay_ns);
@@ -205,7 +207,7 @@ pub fn serve(listener: &TcpListener, target: SocketAddr, delay_ns: u64, clock: H
         open.fetch_add(1, Ordering::Relaxed);
         let (counted, opened) = (open.clone(), clock.ticks() + 2 * delay);
         let carried = builder().spawn(move || {
-            // Whoever waits at the other end sees the connection close: that is how a network tells it, too.
+            // The client sees an error as a closed connection, as it would on a network.
             let _ = carry(&client, target, &Delay { clock, delay, opened });
             counted.fetch_sub(1, Ordering::Relaxed);
         });
@@ -215,7 +217,7 @@ pub fn serve(listener: &TcpListener, target: SocketAddr, delay_ns: u64, clock: H
     }
 }
 
-/// One connection, until both directions have ended.
+/// Forwards one connection until both directions have ended.
 fn carry(client: &TcpStream, target: SocketAddr, delay: &Delay) -> io::Result<()> {
     client.set_nodelay(true)?;
     let server = TcpStream::connect_timeout(&target, PATIENCE)?;
@@ -227,7 +229,7 @@ fn carry(client: &TcpStream, target: SocketAddr, delay: &Delay) -> io::Result<()
             .and_then(|()| start(scope, || down.fill(&server, &delay.clock)))
             .and_then(|()| start(scope, || down.drain(&server, client, delay)));
         if started.is_err() {
-            // Those that did start must not wait for those that did not.
+            // Threads that have started must not wait for threads that could not start.
             up.close();
             down.close();
             let _ = client.shutdown(Shutdown::Both);
@@ -245,17 +247,17 @@ fn builder() -> thread::Builder {
     thread::Builder::new().name("proxy".to_owned()).stack_size(STACK_BYTES)
 }
 
-/// When bytes that have come may leave.
+/// Time from the arrival of bytes to their departure.
 struct Delay {
     clock: HostClock,
-    /// Ticks from coming to leaving.
+    /// Ticks from arrival to departure.
     delay: u64,
-    /// Before these ticks the handshake is on its way, and no bytes can be.
+    /// Ticks at the end of the handshake, before which no bytes can be in flight.
     opened: u64,
 }
 
 impl Delay {
-    /// Sleeps until shortly before the time, then gives the core to others until it has come.
+    /// Waits until bytes that arrived at `came` are due: sleeps until shortly before, then yields the core.
     fn wait(&self, came: u64) {
         let due = came.max(self.opened) + self.delay;
         loop {
@@ -268,7 +270,7 @@ impl Delay {
     }
 }
 
-/// What is on its way in one direction of a connection: one thread fills it, one drains it.
+/// Bytes in flight in one direction of a connection. A thread fills the line, another one drains it.
 #[derive(Default)]
 struct Line {
     held: Mutex<Held>,
@@ -282,20 +284,20 @@ struct Held {
     closed: bool,
 }
 
-/// Bytes that came together, and when; none of them is the end.
+/// Bytes of one read, and its ticks; an empty chunk is the end of the connection.
 struct Chunk {
     came: u64,
     bytes: Vec<u8>,
 }
 
 impl Line {
-    /// Reads and stamps until the end.
+    /// Reads and stamps bytes until the connection ends.
     fn fill(&self, mut from: &TcpStream, clock: &HostClock) {
         let mut buffer = vec![0; READ_BYTES];
         loop {
             let bytes = match from.read(&mut buffer) {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-                // A connection that broke ends as one that was closed.
+                // A broken connection ends like a closed one.
                 read => read.unwrap_or(0),
             };
             let taken = self.push(Chunk { came: clock.ticks(), bytes: buffer[..bytes].to_vec() });
@@ -305,17 +307,17 @@ impl Line {
         }
     }
 
-    /// Writes what is due until the end.
+    /// Writes each chunk when it is due, until the connection ends.
     fn drain(&self, from: &TcpStream, mut to: &TcpStream, delay: &Delay) {
         while let Some(chunk) = self.pop() {
             delay.wait(chunk.came);
             if chunk.bytes.is_empty() {
-                // Fails where the other side is gone already.
+                // Fails if the other side has closed the connection already.
                 let _ = to.shutdown(Shutdown::Write);
                 return;
             }
             if to.write_all(&chunk.bytes).is_err() {
-                // Nobody takes it any more: stop reading it.
+                // The receiver is gone: stops reading for it.
                 self.close();
                 let _ = from.shutdown(Shutdown::Read);
                 return;
@@ -323,7 +325,7 @@ impl Line {
         }
     }
 
-    /// Adds a chunk, once there is room; false if nobody will take it.
+    /// Adds a chunk, and waits for room first. Returns false if the line is closed.
     fn push(&self, chunk: Chunk) -> bool {
         let full = |held: &mut Held| held.bytes >= MOST_HELD_BYTES && !held.closed;
         let mut held = self.changed.wait_while(self.lock(), full).unwrap_or_else(PoisonError::into_inner);
@@ -340,7 +342,7 @@ impl Line {
         true
     }
 
-    /// The oldest chunk, waited for; none if the line is closed.
+    /// Waits for the oldest chunk. Returns none if the line is closed.
     fn pop(&self) -> Option<Chunk> {
         let empty = |held: &mut Held| held.chunks.is_empty() && !held.closed;
         let mut held = self.changed.wait_while(self.lock(), empty).unwrap_or_else(PoisonError::into_inner);

@@ -1,36 +1,37 @@
-//! When a receiver stops waiting for what is still on its way.
+//! End of a receiver's wait for messages in flight.
 
 use tickpath_clock::{Clock, HostClock, Wait};
 
 use crate::Parent;
 
-/// A while after the sender has ended and the last message came, and one more empty look later: a thread that was held up
-/// for the whole while has not looked in it.
+/// Timer that is over some time after the sender's end and the last message, and one more empty poll later. A thread
+/// that was stalled for all that time has not polled in it, so the extra poll is needed.
 pub struct Quiet<'a> {
     clock: &'a HostClock,
     patience_ns: i64,
     sender_ended: bool,
     since: Option<u64>,
     was_over: bool,
-    /// Looks that found nothing, of a thread that says how it waits.
+    /// Number of empty polls, for callers of `is_over_after`.
     looks: u32,
 }
 
 impl<'a> Quiet<'a> {
-    /// The while begins when the parent has spoken: that the sender has ended is all that it says.
+    /// Creates a timer of `patience_ns` nanoseconds. It starts with the parent's next line, which means that the sender
+    /// has ended.
     pub fn new(clock: &'a HostClock, patience_ns: i64) -> Self {
         Self { clock, patience_ns, sender_ended: false, since: None, was_over: false, looks: 0 }
     }
 
-    /// Something came.
+    /// Restarts the time, because a message came.
     #[inline(always)]
     pub fn ends(&mut self) {
         self.since = None;
         self.was_over = false;
     }
 
-    /// Asked after each look that found nothing, of a thread that waits so: the more often it looks, the fewer of them
-    /// are spent on the question.
+    /// Returns whether the wait is over; to be called after each empty poll. Checks the clock the more rarely, the more
+    /// often this wait strategy polls.
     #[inline(always)]
     pub fn is_over_after(&mut self, wait: Wait, parent: &Parent) -> bool {
         let every = match wait {
@@ -42,7 +43,7 @@ impl<'a> Quiet<'a> {
         self.looks.is_multiple_of(every) && self.is_over(parent)
     }
 
-    /// Asked after a look that found nothing.
+    /// Returns whether the wait is over; to be called after an empty poll.
     #[cold]
     pub fn is_over(&mut self, parent: &Parent) -> bool {
         let now = self.clock.ticks();

@@ -1,16 +1,16 @@
-//! Numbers by chance that are the same everywhere: what is drawn, shuffled or thrown begins with a seed.
+//! Random numbers from a seed, the same on every machine.
 
-/// SplitMix64: small, and the same on every machine.
+/// SplitMix64 generator: small, and the same on every machine.
 #[derive(Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// The same seed gives the same numbers.
+    /// Creates a generator; the same seed gives the same numbers.
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The next number, of all there are.
+    /// Returns the next number, from the whole range of `u64`.
     pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -18,12 +18,12 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// The next number from zero to below `limit`, which is above zero.
+    /// Returns the next number from zero to below `limit`, which must be above zero.
     pub fn below(&mut self, limit: usize) -> usize {
         (self.draw() % limit as u64) as usize
     }
 
-    /// Another order, each as likely.
+    /// Shuffles the items, with every order equally likely.
     pub fn shuffle<T>(&mut self, things: &mut [T]) {
         for place in (1..things.len()).rev() {
             things.swap(place, self.below(place + 1));

@@ -1,4 +1,4 @@
-//! What the processes of a run do. A role is plain data; playing it is the whole life of its process.
+//! Roles of the processes of a run. A role is plain data; its process plays it and ends.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -7,16 +7,16 @@ use serde_json::Value;
 use crate::LabError;
 use crate::parent::Parent;
 
-/// What a spawned process is for.
+/// Work of a spawned process.
 pub trait Role: Serialize + DeserializeOwned {
-    /// What it is called in errors. No two roles have the same name: by it the process knows what it is.
+    /// Name of the role in errors. It must be unique, because a process finds its role by it.
     const NAME: &'static str;
 
-    /// The whole life of the process.
+    /// Does the whole work of the process.
     fn play(&self, parent: &Parent) -> Result<(), LabError>;
 }
 
-/// A role that this program can play.
+/// Role that this program can play.
 #[derive(Debug, Clone, Copy)]
 pub struct Playable {
     name: &'static str,
@@ -24,12 +24,12 @@ pub struct Playable {
 }
 
 impl Playable {
-    /// A role of this kind.
+    /// Returns the entry of this role.
     pub const fn of<R: Role>() -> Self {
         Self { name: R::NAME, play: play::<R> }
     }
 
-    /// Its name.
+    /// Returns the name of the role.
     pub fn name(&self) -> &'static str {
         self.name
     }
@@ -40,23 +40,24 @@ fn play<R: Role>(role: Value, parent: &Parent) -> Result<(), LabError> {
     role.play(parent)
 }
 
-/// A role as its process finds it.
+/// Name and data of a role, as its process reads them.
 #[derive(Serialize, Deserialize)]
 struct Given {
     name: String,
     role: Value,
 }
 
-/// Where a child finds its role. Not an argument: those everybody can read, and a URL may hold a password.
+/// Environment variable with a child's role. It is no argument, because every user can read those, and a URL may hold a
+/// password.
 pub(crate) const VARIABLE: &str = "TICKPATH_ROLE";
 
-/// The text that a process finds its role in.
+/// Returns the text with a role for its process.
 pub(crate) fn given<R: Role>(role: &R) -> String {
     let role = serde_json::to_value(role).expect("roles are plain data");
     serde_json::to_string(&Given { name: R::NAME.to_owned(), role }).expect("roles are plain data")
 }
 
-/// Plays the role that the environment holds, one of these, as this whole process.
+/// Plays the role in the environment, which must be in `roles`, as this whole process.
 pub fn run<'a>(roles: impl IntoIterator<Item = &'a Playable>) -> Result<(), LabError> {
     tickpath_clock::notice_stops();
     let parent = Parent::listen();
@@ -64,7 +65,7 @@ pub fn run<'a>(roles: impl IntoIterator<Item = &'a Playable>) -> Result<(), LabE
     play_given(&text, roles, &parent)
 }
 
-/// Plays the role that this text holds, one of these; its error is told to the parent too.
+/// Plays the role in `text`, which must be in `roles`. Reports an error to the parent as well.
 pub(crate) fn play_given<'a>(
     text: &str,
     roles: impl IntoIterator<Item = &'a Playable>,
@@ -82,41 +83,41 @@ pub(crate) fn play_given<'a>(
     done
 }
 
-/// Where a thread runs and how it waits.
+/// CPU, wait strategy and priority of a thread.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Thread {
-    /// Its CPU.
+    /// CPU of the thread; any CPU if absent.
     pub cpu: Option<usize>,
-    /// `busy`, `yield`, `block` or `adaptive`.
+    /// Wait strategy: `busy`, `yield`, `block` or `adaptive`.
     pub wait: String,
-    /// `normal` or `fifo:N`.
+    /// Priority: `normal` or `fifo:N`.
     pub priority: String,
-    /// Whether it keeps the next message's way warm while it spins.
+    /// Whether the thread runs the warm-up for the next message while it spins.
     pub warm: bool,
 }
 
 impl Thread {
-    /// A thread with this CPU and wait strategy, which keeps warm.
+    /// Describes a thread with this CPU, wait strategy and priority, which runs the warm-up.
     pub fn new(cpu: usize, wait: tickpath_clock::Wait, priority: tickpath_clock::Priority) -> Self {
         Self { cpu: Some(cpu), wait: wait.to_string(), priority: priority.to_string(), warm: true }
     }
 
-    /// The same, warm or not.
+    /// Sets whether the thread runs the warm-up.
     pub fn warm(self, warm: bool) -> Self {
         Self { warm, ..self }
     }
 
-    /// The wait strategy.
+    /// Returns the wait strategy.
     pub fn wait(&self) -> Result<tickpath_clock::Wait, LabError> {
         self.wait.parse().map_err(|e: tickpath_clock::ParseWaitError| LabError::Setting(e.to_string()))
     }
 
-    /// Pins and prioritises the calling thread.
+    /// Pins and prioritises the calling thread as described.
     pub fn settle(&self) -> Result<(), LabError> {
         Ok(tickpath_clock::settle(self.cpu, self.priority()?)?)
     }
 
-    /// The priority.
+    /// Returns the priority.
     pub fn priority(&self) -> Result<tickpath_clock::Priority, LabError> {
         self.priority.parse().map_err(|e: tickpath_clock::ParsePriorityError| LabError::Setting(e.to_string()))
     }

@@ -1,9 +1,9 @@
-//! Rules of honest measuring that bind every workload.
+//! Rules of honest measurement for every workload.
 
 use tickpath_clock::CpuQuota;
 use tickpath_result::{Hop, Run};
 
-/// What is lost is in no latency: a run that lost messages says so by number, and is not valid.
+/// Marks a run that lost messages as not valid and notes their number, because lost messages appear in no latency.
 pub fn refuse_loss(run: &mut Run) {
     let (sent, lost) = (run.counts.sent, run.counts.lost);
     if lost > 0 {
@@ -12,8 +12,8 @@ pub fn refuse_loss(run: &mut Run) {
     }
 }
 
-/// A topic gives each message at most once and in the order of its publisher: a run in which it did not says so by number,
-/// and is not valid.
+/// Marks a run with duplicates or reordered messages as not valid and notes their number: a topic must deliver each
+/// message at most once, in its publisher's order.
 pub fn refuse_disorder(run: &mut Run) {
     for (count, how) in [(run.counts.duplicated, "twice"), (run.counts.reordered, "behind a later one")] {
         if count > 0 {
@@ -23,8 +23,8 @@ pub fn refuse_disorder(run: &mut Run) {
     }
 }
 
-/// How often an end's connections were lost and made again: counted and told, for what the transport did meanwhile is
-/// in the figures. That nobody knows is told too.
+/// Adds the number of reconnects of one end to the figures and notes, because the figures contain the transport's work
+/// meanwhile. Notes an unknown number as well.
 pub fn tell_reconnects(run: &mut Run, who: &str, reconnects: Option<u64>) {
     let Some(reconnects) = reconnects else {
         return run.notes.push(format!("the {who}'s client does not tell when it connects anew"));
@@ -36,14 +36,14 @@ pub fn tell_reconnects(run: &mut Run, who: &str, reconnects: Option<u64>) {
     }
 }
 
-/// How late the generator sent, against its own plan: its percentiles as far as there are samples for them.
+/// Adds percentiles of the generator's lateness against its plan, as far as the samples suffice for them.
 pub fn tell_lateness(run: &mut Run, late: &Hop) {
     let figures = [("lateness_p50_ns", late.p50_ns), ("lateness_p99_ns", late.p99_ns)];
     run.figures.extend(figures.into_iter().filter_map(|(name, ns)| Some((name.to_owned(), ns? as f64))));
 }
 
-/// What of a processor the process used that waits for the messages, for each that it got; nothing where that is not
-/// known, or where it waited for some that never came.
+/// Adds the receiver's processor time for each message received. Adds nothing if the time is unknown, or if messages
+/// were lost, because waiting for them used time too.
 pub fn tell_receiver_cpu(run: &mut Run, used_ns: u64) {
     if used_ns > 0 && run.counts.received > 0 && run.counts.lost == 0 {
         let each_ns = used_ns as f64 / run.counts.received as f64;
@@ -51,10 +51,11 @@ pub fn tell_receiver_cpu(run: &mut Run, used_ns: u64) {
     }
 }
 
-/// Nothing ends before it begins: a sample that does, by more than the counters of the run's CPUs may differ, shows that a
-/// stamp of the run is wrong.
+/// Marks a run as not valid if a sample ends before it begins by more than the counters of the run's CPUs may differ,
+/// because then a stamp is wrong.
 pub fn refuse_negative(run: &mut Run) {
-    /// Hops that may well be negative: a message is popped before its push returns, and neighbours overtake each other.
+    /// Hops that may be negative: a message can be popped before its push returns, and adjacent orders overtake each
+    /// other.
     const EITHER_WAY: [&str; 4] = ["in_queue", "t0_gap", "t1_gap", "t2_gap"];
     let bound_ns = run.floor.map_or(0, |floor| floor.counter_offset_ns);
     let causal = run.hops.iter().filter(|(name, _)| !EITHER_WAY.contains(&name.as_str()));
@@ -72,8 +73,8 @@ pub fn refuse_negative(run: &mut Run) {
     run.notes.extend(notes);
 }
 
-/// Who shares its CPU measures its neighbour: a run in which other processes of this machine had the CPU of a thread, that
-/// was to have it for itself, for more than a hundredth of the time is not valid.
+/// Marks a run as not valid if a thread with an exclusive CPU was preempted for more than a hundredth of the time,
+/// because it then measures the other processes on that CPU.
 pub fn refuse_starved(run: &mut Run, who: &str, preempted_ns: u64, took_ns: u64) {
     if preempted_ns as f64 > 0.01 * took_ns as f64 {
         run.valid = false;

@@ -1,4 +1,4 @@
-//! Samples in ticks, the host's gaps, and the hops that they become.
+//! Samples in ticks, the host's gaps, and the hops made of both.
 
 use std::fs;
 use std::path::Path;
@@ -9,24 +9,24 @@ use zerocopy::IntoBytes;
 use crate::LabError;
 use tickpath_result::{Hop, histogram};
 
-/// Stretches from one stamp to another, in ticks.
+/// Pairs of start and end stamps, in ticks.
 #[derive(Debug, Default, Clone)]
 pub struct Samples(pub Vec<(u64, u64)>);
 
 impl Samples {
-    /// None yet, and room for so many.
+    /// Creates an empty list with room for this number of samples.
     pub fn with_capacity(capacity: usize) -> Self {
         Self(Vec::with_capacity(capacity))
     }
 
-    /// One more.
+    /// Adds a sample.
     #[inline(always)]
     pub fn push(&mut self, from: u64, to: u64) {
         self.0.push((from, to));
     }
 
-    /// The hop: every sample counts. Left out of `unstalled` are those that the host's gaps explain: at least nine tenths
-    /// of such a sample passed in gaps whose cause is [`Cause::Host`]. Any other stays in, whole.
+    /// Returns the hop of all samples. Its `unstalled` part omits each sample that passed for at least nine tenths in
+    /// gaps with the cause [`Cause::Host`], and has every other sample whole.
     pub fn hop(&self, calibration: &Calibration, gaps: &[Gap]) -> Hop {
         let (mut all, mut unstalled) = (histogram(), histogram());
         let (mut negative, mut negative_max_ns) = (0, None);
@@ -35,13 +35,13 @@ impl Samples {
         for &(from, to) in &self.0 {
             let ns = calibration.ns_between(from, to);
             if ns < 0 {
-                // Counted, and shown beside the distribution: as a zero it would only make that look faster.
+                // Counted beside the distribution, because a zero in it would only make the hop look faster.
                 negative += 1;
                 negative_max_ns = negative_max_ns.max(Some(ns.unsigned_abs()));
                 continue;
             }
             let ns = ns as u64;
-            // The bounds grow by themselves; a value that could not be recorded would be a lost sample.
+            // The histogram's bounds grow by themselves; an unrecorded value would be a lost sample.
             all.record(ns).expect("an auto-sized histogram takes any value");
             if !overlaps.explain(from, to) {
                 unstalled.record(ns).expect("an auto-sized histogram takes any value");
@@ -54,13 +54,13 @@ impl Samples {
         Hop { negative_max_ns, ..Hop::from_histogram(&all, Some(&unstalled), negative, worst) }
     }
 
-    /// The hop of a thread that nobody watched: what the host took of it is not known.
+    /// Returns the hop of a thread without a gap watch, in which the host's share is unknown.
     pub fn unwatched_hop(&self, calibration: &Calibration) -> Hop {
         Hop { unstalled: None, host_stall_share_p999: None, ..self.hop(calibration, &[]) }
     }
 
-    /// The mean of the faster nine tenths, in nanoseconds: finer than the counter's own steps of some nanoseconds, and
-    /// without the host's stalls.
+    /// Returns the mean of the faster nine tenths, in nanoseconds: finer than the counter's own steps of some
+    /// nanoseconds, and without the host's stalls.
     pub fn fast_mean_ns(&self, calibration: &Calibration) -> f64 {
         let mut ns: Vec<i64> = self.0.iter().map(|&(from, to)| calibration.ns_between(from, to)).collect();
         ns.sort_unstable();
@@ -68,7 +68,7 @@ impl Samples {
         fast.iter().sum::<i64>() as f64 / fast.len().max(1) as f64
     }
 
-    /// The median, in nanoseconds.
+    /// Returns the median, in nanoseconds.
     pub fn p50_ns(&self, calibration: &Calibration) -> f64 {
         let mut ns: Vec<i64> = self.0.iter().map(|&(from, to)| calibration.ns_between(from, to)).collect();
         if ns.is_empty() {
@@ -79,17 +79,18 @@ impl Samples {
     }
 }
 
-/// Room for `count` rows whose pages are there already: a page fault between two stamps would be ours, not the path's.
+/// Allocates room for `count` rows and touches its pages, because a page fault between two stamps would add our own
+/// cost to the path's.
 pub fn touched_rows<const N: usize>(count: usize) -> Vec<[u64; N]> {
     let mut rows = vec![[1; N]; count];
     rows.clear();
     rows
 }
 
-/// The host's gaps in order, merged, for fast questions.
+/// Merged gaps of the host in order, for fast queries.
 struct Overlaps {
     gaps: Vec<Gap>,
-    /// Ticks of all gaps before each one, and of all.
+    /// Total ticks of the gaps before each gap, and of all gaps last.
     before: Vec<u64>,
 }
 
@@ -112,12 +113,12 @@ impl Overlaps {
         Self { gaps: merged, before }
     }
 
-    /// Whether at least nine tenths of the time from one tick to another passed in gaps.
+    /// Returns whether at least nine tenths of the time between two ticks passed in gaps.
     fn explain(&self, from: u64, to: u64) -> bool {
         to > from && u128::from(self.until(to) - self.until(from)) * 10 >= u128::from(to - from) * 9
     }
 
-    /// Ticks of all gaps before this moment.
+    /// Returns the ticks of all gaps before this moment.
     fn until(&self, at: u64) -> u64 {
         let next = self.gaps.partition_point(|gap| gap.to <= at);
         self.before[next] + self.gaps.get(next).map_or(0, |gap| at.saturating_sub(gap.from))

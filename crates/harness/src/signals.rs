@@ -1,4 +1,4 @@
-//! Processes that stand still for a while, again and again, or end at once.
+//! Pauses and kills processes by signals.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,20 +9,20 @@ use tickpath_clock::sleep_ns;
 
 use crate::LabError;
 
-/// Stops processes and lets them go on; when this value ends, all go on.
+/// Periodic pause of processes, which all resume when this value is dropped.
 pub struct Stopping {
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<u64>>,
 }
 
 impl Stopping {
-    /// All of them at once for `still_ns`, then none for `moving_ns`, and so on.
+    /// Starts a cycle in which the processes run for `moving_ns`, then all pause at once for `still_ns`.
     pub fn of(ids: &[u32], still_ns: u64, moving_ns: u64) -> Result<Self, LabError> {
         let pids = ids.iter().map(|&id| pid(id)).collect::<Result<Vec<Pid>, LabError>>()?;
         let is_over = Arc::new(AtomicBool::new(false));
         let ends = is_over.clone();
         let thread = std::thread::spawn(move || {
-            // Whoever has ended meanwhile stands still for ever.
+            // Ignores errors: a process may have ended meanwhile.
             let tell = |signal| {
                 for &pid in &pids {
                     let _ = kill_process(pid, signal);
@@ -41,7 +41,7 @@ impl Stopping {
         Ok(Self { is_over, thread: Some(thread) })
     }
 
-    /// How often they stood still.
+    /// Ends the pauses. Returns their number.
     pub fn end(mut self) -> u64 {
         self.is_over.store(true, Ordering::Relaxed);
         self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or(0)
@@ -60,12 +60,12 @@ pub fn kill(id: u32) -> Result<(), LabError> {
     tell(id, Signal::KILL, "be killed")
 }
 
-/// Stops a process until it is told to go on.
+/// Pauses a process until [`go_on`] resumes it.
 pub fn stop(id: u32) -> Result<(), LabError> {
     tell(id, Signal::STOP, "be stopped")
 }
 
-/// Lets a process go on that was stopped.
+/// Resumes a paused process.
 pub fn go_on(id: u32) -> Result<(), LabError> {
     tell(id, Signal::CONT, "go on")
 }
@@ -74,7 +74,7 @@ fn tell(id: u32, signal: Signal, what: &str) -> Result<(), LabError> {
     kill_process(pid(id)?, signal).map_err(|e| LabError::Failed(format!("process {id} cannot {what}: {e}")))
 }
 
-/// A process id as the system takes it.
+/// Converts a process id to the system's type.
 fn pid(id: u32) -> Result<Pid, LabError> {
     let found = i32::try_from(id).ok().and_then(Pid::from_raw);
     found.ok_or_else(|| LabError::Failed(format!("{id} is no process id")))

@@ -1,5 +1,5 @@
-//! The targets that a bench takes when none is named, the log and every broker that the environment tells of; and what
-//! a run leaves on one: nothing.
+//! The default targets of a bench, the log and every broker named in the environment; and the removal of a run's topics
+//! from its targets.
 
 use std::sync::atomic::Ordering;
 
@@ -9,28 +9,28 @@ use tickpath_clock::sleep_ns;
 use crate::error::LabError;
 use crate::interruption::interruption;
 
-/// The pause between two looks for a Ctrl-C.
+/// Interval between two checks for a Ctrl-C, in nanoseconds.
 const LOOK_NS: u64 = 1_000_000;
 
-/// Each transport that has a server, and the variable in which `scripts/brokers` tells where one listens.
+/// Returns each transport that has a server, and the environment variable with its URL, as `scripts/brokers` sets it.
 fn servers() -> impl Iterator<Item = (String, &'static Transport)> {
     let servers = TRANSPORTS.iter().filter(|transport| transport.is_server());
     servers.map(|server| (format!("TICKPATH_{}", server.schemes[0].to_uppercase()), server))
 }
 
-/// The log in shared memory, then each broker of the environment, in each of its ways.
+/// Returns the log in shared memory, then each broker of the environment in each of its modes.
 pub fn all() -> Vec<String> {
     let brokers = servers().filter_map(|(name, server)| Some((std::env::var(name).ok()?, server.ways)));
     let urls = brokers.flat_map(|(url, ways)| ways.iter().map(move |way| format!("{url}{way}")));
     std::iter::once("shm://".to_owned()).chain(urls.filter(|url| url.contains("://"))).collect()
 }
 
-/// The brokers of the environment.
+/// Returns the URLs of the brokers in the environment.
 pub fn brokers() -> Vec<String> {
     servers().filter_map(|(name, _)| std::env::var(name).ok()).collect()
 }
 
-/// What is missing for all brokers to take part; none if nothing is.
+/// Returns a sentence on the brokers missing in the environment; none if all are set.
 pub fn missing() -> Option<String> {
     let gone: Vec<String> = servers().map(|(name, _)| name).filter(|name| std::env::var(name).is_err()).collect();
     (!gone.is_empty()).then(|| {
@@ -42,7 +42,7 @@ pub fn missing() -> Option<String> {
     })
 }
 
-/// Connects to a target, and lets it go again. A Ctrl-C does not wait for one that does not answer.
+/// Connects to a target and disconnects. A Ctrl-C ends the wait for a target that does not answer.
 pub fn reach(target: &str) -> Result<(), LabError> {
     let target = target.to_owned();
     let connecting = std::thread::spawn(move || connect(&target).map(drop));
@@ -55,22 +55,22 @@ pub fn reach(target: &str) -> Result<(), LabError> {
     Ok(connecting.join().expect("a transport does not panic")?)
 }
 
-/// Whether a target is a log, in memory or on a disk.
+/// Returns whether a target is a log, in memory or on a disk.
 pub fn is_log(target: &str) -> bool {
     transport(target).is_some_and(|transport| !transport.is_server())
 }
 
-/// Removes a topic at the end, however the run ends.
+/// Guard that removes a topic however the run ends.
 pub struct Removed<'a> {
-    /// The transport's URL.
+    /// URL of the transport.
     pub target: &'a str,
-    /// The topic.
+    /// Name of the topic.
     pub topic: &'a str,
 }
 
 impl Drop for Removed<'_> {
     fn drop(&mut self) {
-        // A server that has gone keeps what it has; the run's own error says so.
+        // A lost server keeps the topic; the run's own error reports the loss.
         let _ = connect(self.target).map(|connection| connection.remove(self.topic));
     }
 }

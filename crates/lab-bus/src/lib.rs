@@ -1,5 +1,5 @@
-//! The workloads that drive any bus: messages with intended times, every hop measured, and the floor of the same run beside
-//! it.
+//! The workloads that drive any bus: messages with intended times, every hop measured, and the floor of the same run
+//! beside it.
 //!
 //! [`pubsub`] and [`queue`] each make [`Run`](tickpath_result::Run)s.
 
@@ -8,7 +8,7 @@ pub mod queue;
 
 use tickpath_harness::Playable;
 
-/// What the processes of both do.
+/// The process roles of both workloads.
 pub const ROLES: &[Playable] = &[
     Playable::of::<pubsub::PublisherRole>(),
     Playable::of::<pubsub::SubscriberRole>(),

@@ -6,11 +6,11 @@
 //!      │  └ actual                                 │
 //!      └──────────────── one_way ──────────────────┤      service = actual → copied
 //! ```
-//! A message carries its intended time as its stamp, and in its payload when it was really sent and its number. Valid
-//! only if each message came once and in order, the generator kept its rate and was punctual, and both processes had a
-//! CPU of their own.
+//! A message carries its intended time as its stamp, and in its payload its actual send time and its number. A run is
+//! valid only if each message arrived once and in order, the generator kept its rate and was punctual, and each process
+//! had a CPU of its own.
 //!
-//! Three phases, three results: [`run`] is a steady stream, or, at a low rate, the first message after an idle;
+//! Three phases, three results: [`run`] is a steady stream, or, at a low rate, the first message after an idle period;
 //! [`cold`] is the first message of a new process, connecting included; [`round_trip`] waits for each answer.
 
 mod client;

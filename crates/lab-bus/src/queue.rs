@@ -5,28 +5,30 @@
 //!   number ─ called ─ push ─ returned ───────────────────── called ─ pull ─ returned ─ acknowledge
 //!                               └──────────── in_queue ─────────────────────────┘
 //! ```
-//! A message is a JSON record with its number in it. It cannot carry when its own push will have returned: so each
-//! process writes down its calls, pullers also the numbers, and the parent joins the two. All messages of a batch count
-//! from the batch's return. What a transport fetches while its puller waits, `pull` hands over without another trip.
+//! A message is a JSON record with its number in it. It cannot carry the return time of its own push, so each process
+//! records its calls, pullers also the numbers, and the parent joins both. All messages of a batch count from the
+//! batch's return; messages that a transport prefetched while its puller waited return from `pull` without another
+//! round trip.
 //!
-//! Valid only if every message came, once where that is promised, and, at a rate, if the generator kept it. At full
-//! speed the loop is closed, and says so: the next push begins when the last one is confirmed.
+//! A run is valid only if every message arrived, once where the delivery promises that, and, at a rate, if the
+//! generator kept it. At full speed the loop is closed, and the result says so: the next push begins when the last push
+//! is confirmed.
 //!
-//! | file          | what it holds                                                  |
+//! | file          | contents                                                       |
 //! |---------------|----------------------------------------------------------------|
 //! | `record.rs`   | the messages                                                   |
-//! | `settings.rs` | how it is run, and which settings make no run                  |
-//! | `queues.rs`   | how queues are made, looked at and removed                     |
-//! | `rows.rs`     | what the processes wrote down                                  |
+//! | `settings.rs` | settings, and the rules that refuse impossible ones            |
+//! | `queues.rs`   | making, inspecting and removing queues                         |
+//! | `rows.rs`     | the rows that the processes record                             |
 //! | `pusher.rs`   | the pusher's process                                           |
 //! | `puller.rs`   | a puller's process                                             |
-//! | `ends.rs`     | both at work, and what they report                             |
-//! | `redis_py.rs` | the same two in Python                                         |
+//! | `ends.rs`     | the processes of a run, and their reports                      |
+//! | `redis_py.rs` | the same two processes in Python                               |
 //! | `series.rs`   | rates and backlog over the time of the run                     |
-//! | `verdict.rs`  | whether the run kept the rules, and the pullers up             |
-//! | `join.rs`     | from what they wrote down to a run                             |
-//! | `run.rs`      | all of it, once                                                |
-//! | `plan.rs`     | how many messages fit the time                                 |
+//! | `verdict.rs`  | the run's rules, and whether the pullers kept up               |
+//! | `join.rs`     | from the recorded rows to a run                                |
+//! | `run.rs`      | a whole run                                                    |
+//! | `plan.rs`     | the number of messages that fits the time                      |
 //! | `alone.rs`    | one side alone, for containers                                 |
 
 mod alone;

@@ -1,9 +1,10 @@
 //! The tables of an order journal, from the journal alone.
 //!
-//! A request's record holds T0 and the stamp of the tick that caused it; its own stamp is T1; the next request's record
-//! holds its T2. That is the release of one that left at once; of one that was denied or kept it is when that was done,
-//! and belongs to other hops; and what was handed to the thread of a line left later than that. A venue's report holds when the venue had the order; its stamp is when the OMS had the
-//! report. Orders belong to the group that the high half of their client order id tells.
+//! A request's record holds T0 and the stamp of its causing tick; its own stamp is T1; the next request's record holds
+//! its T2. T2 is the release of a request that left at once; for a denied or kept request it is the time of that
+//! decision, and belongs to other hops; a request that was handed to the thread of a line left later than its T2. A
+//! venue's report holds the order's arrival time at the venue; its stamp is its arrival at the OMS. The high half of a
+//! client order id is the order's group.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -22,53 +23,53 @@ use tickpath_harness::attribution::drop_attribution;
 use tickpath_harness::samples::Samples;
 use tickpath_result::{Counts, Run};
 
-/// One request's stamps, in ticks; zero if it has none.
+/// Stamps of a request, in ticks; zero where absent.
 #[derive(Debug, Clone, Copy, Default)]
 struct Stamps {
-    /// Its number in its group: the low half of its client order id.
+    /// The number in its group: the low half of its client order id.
     number: u32,
-    /// The OMS's id of the request, which its venue knows.
+    /// The OMS's id of the request, which its venue receives.
     id: u64,
     cause: u64,
     sent: u64,
     received: u64,
-    /// When the thread of its venue's line got it, if another one sends it.
+    /// The time at which the thread of its venue's line got it, if another thread sends it.
     handed: u64,
     released: u64,
     arrived: u64,
     reported: u64,
     became: Became,
-    /// It had to wait for its venue.
+    /// Whether it had to wait for its venue.
     queued: bool,
-    /// By the venue, or by the risk checks.
+    /// Whether the venue or the risk checks rejected it.
     rejected: bool,
     answered: bool,
 }
 
-/// When a request came and left, in ticks; zero where that is not known.
+/// Arrival and departure times of a request, in ticks; zero where unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Departed {
     /// T1.
     pub received: u64,
-    /// When the thread of its venue's line got it, if another one sends it.
+    /// The time at which the thread of its venue's line got it, if another thread sends it.
     pub handed: u64,
     /// T2.
     pub released: u64,
 }
 
-/// What its T2 is the end of.
+/// The event at the request's T2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Became {
-    /// It went to its venue: T2 is its release.
+    /// Sent to its venue: T2 is its release.
     #[default]
     Released,
-    /// The OMS refused it.
+    /// Refused by the OMS.
     Denied,
-    /// It waits in the OMS for its venue or its trigger, or the OMS answered it alone.
+    /// Kept in the OMS for its venue or its trigger, or answered by the OMS alone.
     Kept,
 }
 
-/// The requests of one group, in the order in which they were journaled.
+/// Requests of a group, in the order of the journal.
 #[derive(Debug, Default)]
 pub struct Group {
     stamps: Vec<Stamps>,
@@ -76,7 +77,7 @@ pub struct Group {
     pub bytes: u64,
 }
 
-/// What a journal tells.
+/// Contents of a journal.
 #[derive(Debug)]
 pub struct Journal {
     /// Requests by group.
@@ -85,13 +86,13 @@ pub struct Journal {
     pub calibration: Calibration,
     /// Bytes of all frames.
     pub bytes: u64,
-    /// New orders in it.
+    /// The number of new orders.
     pub orders: u64,
-    /// Requests and reports in it.
+    /// The number of requests and reports.
     pub inputs: u64,
 }
 
-/// Reads a journal, days that have ended included.
+/// Reads a journal, including days that have ended.
 pub fn read(dir: &Path) -> Result<Journal, LabError> {
     let place = Place::folder(dir);
     let logs = logs(&place).map_err(LabError::other)?;
@@ -107,10 +108,10 @@ pub fn read(dir: &Path) -> Result<Journal, LabError> {
 
 struct Reading {
     journal: Journal,
-    /// Where the stamps of a request lie, by the OMS's id of the request.
+    /// Index of each request's stamps, by the OMS's id of the request.
     places: HashMap<u64, (u32, usize)>,
     last: Option<(u32, usize)>,
-    /// Says again what it said then: denials are outputs, which no journal holds.
+    /// Replays the inputs for their denials: denials are outputs, which no journal holds.
     core: Core,
     outputs: Outputs,
 }
@@ -122,7 +123,7 @@ impl Reading {
         Self { journal, places: HashMap::new(), last: None, core, outputs: Outputs::new() }
     }
 
-    /// Takes a log from its first record on.
+    /// Reads a log from its first record on.
     fn log(&mut self, log: &mut Reader) -> Result<(), LabError> {
         let (start, first) = (log.position(), log.sequence());
         let mut before = start;
@@ -155,7 +156,7 @@ impl Reading {
         Ok(())
     }
 
-    /// Takes an input; gives the group that it belongs to.
+    /// Reads an input; returns its group.
     fn input(&mut self, sequence: u64, stamp: u64, input: &Input) -> Option<u32> {
         self.core.apply(At { sequence, stamp }, input, &mut self.outputs);
         match input {
@@ -189,7 +190,7 @@ impl Reading {
             Input::Report(record) => {
                 let report = &record.report;
                 self.journal.inputs += 1;
-                // The first report that answers a request tells when the venue had it.
+                // The first report that answers a request holds its arrival time at the venue.
                 let place = self.places.remove(&report.client_order_id.0)?;
                 let stamps = self.at(place)?;
                 stamps.arrived = report.venue_stamp;
@@ -228,7 +229,7 @@ impl Reading {
     }
 }
 
-/// What the core made of a request, as far as its lane took it.
+/// Returns the core's decision on a request that its lane took.
 fn became(outputs: &Outputs) -> Became {
     let any = |of: fn(&Output) -> bool| outputs.iter().any(of);
     match () {
@@ -239,44 +240,44 @@ fn became(outputs: &Outputs) -> Became {
 }
 
 impl Group {
-    /// Requests in it.
+    /// Returns the number of requests.
     pub fn len(&self) -> usize {
         self.stamps.len()
     }
 
-    /// True if there is none.
+    /// Returns whether there are no requests.
     pub fn is_empty(&self) -> bool {
         self.stamps.is_empty()
     }
 
-    /// The first T0.
+    /// Returns the first T0.
     pub fn first_sent(&self) -> u64 {
         self.stamps.first().map_or(0, |s| s.sent)
     }
 
-    /// The number of each request, and its T0.
+    /// Returns each request's number and T0.
     pub(crate) fn sent(&self) -> impl Iterator<Item = (u32, u64)> {
         self.stamps.iter().map(|s| (s.number, s.sent))
     }
 
-    /// The last T2, for what comes after it; zero if none is known.
+    /// Returns the last T2, as the start of the hop behind it; zero if none is known.
     pub fn last_released(&self) -> u64 {
         self.stamps.iter().map(|s| s.released).max().unwrap_or(0)
     }
 
-    /// When the core was done with the last one.
+    /// Returns the time at which the core finished the last request.
     pub fn last_done(&self) -> u64 {
         self.stamps.iter().map(|s| s.released.max(s.handed)).max().unwrap_or(0)
     }
 
-    /// The stamps of its requests.
+    /// Returns the stamps of its requests.
     pub(crate) fn into_departed(self) -> impl Iterator<Item = Departed> {
         let departed = |s: Stamps| Departed { received: s.received, handed: s.handed, released: s.released };
         self.stamps.into_iter().map(departed)
     }
 
-    /// Gives T2 to what was handed over, from when the sends of the OMS's ids returned. The core stamps a hand-over behind it,
-    /// and the other thread may have sent by then.
+    /// Sets T2 of handed-over requests to the return times of their sends, by the OMS's ids. The core stamps a
+    /// hand-over after it, when the other thread may have sent already.
     pub(crate) fn take_sends(&mut self, sends: &HashMap<u64, u64>) {
         for stamps in self.stamps.iter_mut().filter(|s| s.handed != 0) {
             let Some(&returned) = sends.get(&stamps.id) else { continue };
@@ -285,18 +286,18 @@ impl Group {
         }
     }
 
-    /// Requests whose T2 is the end of this.
+    /// Returns the requests with this decision.
     fn that(&self, became: Became) -> impl Iterator<Item = &Stamps> {
         self.stamps.iter().filter(move |s| s.became == became)
     }
 
-    /// From the release to the venue, and from the venue to the OMS.
+    /// Returns the hops from the release to the venue, and from the venue to the OMS.
     pub(crate) fn venue_stages(&self) -> [Samples; 2] {
         let left = self.that(Became::Released);
         [pairs(left, |s| s.released, |s| s.arrived), pairs(self.stamps.iter(), |s| s.arrived, |s| s.reported)]
     }
 
-    /// A run with the group's hops, figures and counts.
+    /// Returns a run with the group's hops, figures and counts.
     pub fn run(&self, calibration: &Calibration, gaps: &[Gap]) -> Run {
         let mut run = Run { client: "rust".to_owned(), repeat: 1, valid: true, ..Run::default() };
         let hop = |pairs: Samples| pairs.hop(calibration, gaps);
@@ -322,7 +323,8 @@ impl Group {
         run
     }
 
-    /// What has no answer is in no hop that ends at a venue: it is told, and no run is valid that lost sight of it.
+    /// Notes unanswered requests, which are in no hop that ends at a venue; a released request without an answer makes
+    /// the run invalid.
     fn tell_unanswered(&self, run: &mut Run) {
         let open = |became| self.that(became).filter(|s| !s.answered).count();
         let (left, kept) = (open(Became::Released), open(Became::Kept));
@@ -355,24 +357,24 @@ impl Group {
         run.figures.extend(figures.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
         run.elapsed_ns = since(self.last_done()).map(|ns| ns.max(0.0) as u64);
         let sent = self.len() as u64;
-        // Without an answer an order is still on its way, or waits for the line.
+        // A request without an answer is still in flight, or waits for the line.
         let left = count(|s| !s.answered) as u64;
         run.counts = Counts { sent, received: sent, left, ..Counts::default() };
     }
 }
 
-/// Both stamps of each request that has them.
+/// Returns both stamps of each request that has them.
 fn pairs<'a>(stamps: impl Iterator<Item = &'a Stamps>, from: fn(&Stamps) -> u64, to: fn(&Stamps) -> u64) -> Samples {
     Samples(stamps.map(|s| (from(s), to(s))).filter(|&(from, to)| from != 0 && to != 0).collect())
 }
 
-/// A stamp of each request that has it, and of the next one.
+/// Returns this stamp of each request that has it, paired with the next request's.
 fn neighbours<'a>(stamps: impl Iterator<Item = &'a Stamps>, of: fn(&Stamps) -> u64) -> Samples {
     let known: Vec<u64> = stamps.map(of).filter(|stamp| *stamp != 0).collect();
     Samples(known.windows(2).map(|pair| (pair[0], pair[1])).collect())
 }
 
-/// Runs of all groups of a journal, as `log analyse` shows them.
+/// Returns the runs of all groups of a journal, as `log analyse` shows them.
 pub fn runs(dir: &Path) -> Result<Vec<Run>, LabError> {
     let journal = read(dir)?;
     if journal.groups.is_empty() {
@@ -385,7 +387,7 @@ pub fn runs(dir: &Path) -> Result<Vec<Run>, LabError> {
     let mut runs = Vec::new();
     for (number, group) in &journal.groups {
         let mut run = group.run(&journal.calibration, &[]);
-        // A journal does not tell what the host took.
+        // A journal does not record the host's share.
         drop_attribution(&mut run);
         group.tell_unanswered(&mut run);
         run.target = format!("file://{}", dir.display());

@@ -1,4 +1,4 @@
-//! Whose code trades: ours, or another's, in a process that speaks as `docs/clients.md` says.
+//! The client that trades: our own, or a process in another language that speaks the protocol of `docs/clients.md`.
 
 use serde::Serialize;
 use tickpath_harness::{Child, Lab, LabError, Role};
@@ -6,26 +6,26 @@ use tickpath_result::Run;
 use tickpath_scratch::python::Python;
 use tickpath_scratch::scripts::Library;
 
-/// Whose code has a session with an OMS.
+/// The client that has a session with an OMS.
 #[derive(Debug, Clone)]
 pub enum Client {
-    /// Ours.
+    /// Our own client.
     Rust,
-    /// The package `tickpath`, in this Python.
+    /// The package `tickpath`, in this Python interpreter.
     Python(Python),
 }
 
-/// What the scripts have in common.
+/// The module that all scripts import.
 const COMMON: (&str, &str) = ("bench_client.py", include_str!("python/bench_client.py"));
 
 impl Client {
-    /// Ours, on the command line and in results.
+    /// The name of our own client on the command line and in results.
     pub const OURS: &'static str = "rust";
 
-    /// All of them.
+    /// The names of all clients.
     pub const NAMES: [&'static str; 2] = [Self::OURS, Library::Tickpath.client()];
 
-    /// The one of this name, made ready.
+    /// Returns the client of this name, made ready.
     pub fn of(name: &str, lab: &Lab<'_>) -> Result<Self, LabError> {
         match name {
             Self::OURS => Ok(Self::Rust),
@@ -33,7 +33,7 @@ impl Client {
         }
     }
 
-    /// Its name.
+    /// Returns the client's name.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Rust => Self::OURS,
@@ -41,7 +41,7 @@ impl Client {
         }
     }
 
-    /// Starts a process that plays this role: of ours, or of another's, which is told the same.
+    /// Starts a process that plays this role: ours, or a script that receives the same settings.
     pub(crate) fn spawn<R: Role>(&self, lab: &Lab<'_>, role: &R, script: (&str, &str)) -> Result<Child, LabError> {
         match self {
             Self::Rust => lab.spawn(role),
@@ -49,7 +49,7 @@ impl Client {
         }
     }
 
-    /// Says of a run whose code it was, and what that ran on.
+    /// Records in a run its client and that client's runtime.
     pub(crate) fn tell(&self, run: &mut Run) {
         run.client = self.name().to_owned();
         if let Self::Python(python) = self {
@@ -58,7 +58,7 @@ impl Client {
     }
 }
 
-/// Starts a process that runs this script, with what all of them have in common; `role` is what it is called in errors.
+/// Starts a process that runs this script with the common module; `role` is its name in errors.
 pub(crate) fn spawn_script(
     python: &Python,
     lab: &Lab<'_>,

@@ -1,5 +1,5 @@
-//! What a strategy of the lab decides: a limit IOC at the touch on each tick, buying and selling in turn. The strategy in
-//! Python (`python/strategy.py`) decides the same.
+//! The decision of the lab's strategies: a limit IOC at the touch on each tick, buying and selling in turn. The
+//! strategy in Python (`python/bench_strategy.py`) decides the same.
 
 use tickpath_bus::Message;
 use tickpath_market::{
@@ -13,10 +13,10 @@ use crate::trade::SYMBOL;
 /// Each order's quantity: small beside what stands at the touch.
 pub(crate) const QUANTITY: Quantity = Quantity(100_000);
 
-/// The id of the first order; each other one has the next.
+/// The id of the first order; ids count up from it.
 pub(crate) const FIRST_ID: u64 = (PATH_GROUP as u64) << 32;
 
-/// A tick that was just seen.
+/// A tick with the time at which the strategy saw it.
 pub(crate) struct Tick {
     pub stamp: u64,
     pub seen: u64,
@@ -24,7 +24,7 @@ pub(crate) struct Tick {
 }
 
 impl Tick {
-    /// A message of the topic, which was seen then.
+    /// Reads a message of the topic that was seen at `seen`.
     #[inline(always)]
     pub fn of(message: &Message<'_>, seen: u64) -> Self {
         let is_top = message.kind == Kind::TopOfBook.code();
@@ -33,32 +33,33 @@ impl Tick {
     }
 }
 
-/// What is known of the market, and for whom it trades.
+/// The last quote and the account of a strategy.
 pub(crate) struct Decision {
     top: TopOfBook,
     account: AccountId,
 }
 
 impl Decision {
-    /// One that knows no quote yet.
+    /// Starts without a quote.
     pub fn new(account: AccountId) -> Self {
         Self { top: TopOfBook::default(), account }
     }
 
-    /// For whom.
+    /// Returns the account that it trades for.
     pub fn account(&self) -> AccountId {
         self.account
     }
 
-    /// The last quote, as a message has it.
+    /// Returns the last quote in the bytes of a message.
     pub fn quote(&self) -> &[u8] {
         self.top.as_bytes()
     }
 
-    /// The answer to a tick, order `number` from 0; none before the first quote, for there is no touch.
+    /// Returns the order that answers a tick, order `number` from 0; `None` before the first quote, because there is no
+    /// touch.
     #[inline(always)]
     pub fn on_tick(&mut self, tick: &Tick, number: u64) -> Option<NewOrder> {
-        // A recording of several instruments is traded in its first.
+        // A recording of several instruments is traded only in its first.
         if let Some(top) = tick.top.filter(|top| top.symbol == SYMBOL) {
             self.top = top;
         }

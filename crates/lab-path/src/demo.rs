@@ -1,4 +1,4 @@
-//! `demo`: the path on this machine, beside it with one thing changed at a time, and as people write it in Python.
+//! `demo`: the path on this machine, beside the same path with a single change at a time, and beside usual Python code.
 
 mod found;
 pub mod text;
@@ -25,33 +25,33 @@ use tickpath_scratch::scripts::Library;
 /// The title of its page.
 const TITLE: &str = "From a tick to an order at a venue";
 
-/// About how long all of it takes, in seconds.
+/// The approximate duration of the demo, in seconds.
 pub const SECONDS: u32 = 90;
 
-/// Ticks a second of the path alone, and enough of them for the 99.99th percentile.
+/// Ticks a second of the path alone, and enough ticks for the 99.99th percentile.
 const PATH_RATE: f64 = 20_000.0;
 const PATH_TICKS: u64 = 100_000;
 
 const COMPARED_TICKS: u64 = 500;
 const TRIED_TICKS: u64 = 300;
-/// Of seven pairs each, all six intervals hold in 90 % of demos.
+/// Pairs per comparison: with seven, all six intervals hold in 90 % of demos.
 const REPEATS: u32 = 7;
 
-/// Processes with one publish each: as many as a median needs.
+/// Processes with a single publish each: as many as a median needs.
 const PROCESSES: u64 = PERCENTILES[0].samples;
 
-/// What the ratios compare.
+/// The figure that the ratios compare.
 const FIGURE: &str = "tick_to_order.p50_ns";
 
-/// What is told beside it where both sides wait on their own.
+/// The CPU figure that is reported beside it where both sides spin or sleep by themselves.
 const CPU: &str = "receiver_cpu_per_message_ns";
 
-/// What the demo is told.
+/// Settings of the demo.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// A recording; made-up ticks if there is none.
     pub file: Option<std::path::PathBuf>,
-    /// What made-up ticks depend on.
+    /// The seed of made-up ticks.
     pub seed: u64,
     /// Generator's and system's CPU.
     pub cpus: [usize; 2],
@@ -61,7 +61,7 @@ pub struct Settings {
 
 /// Runs the demo into a result file.
 pub fn run(lab: &Lab<'_>, settings: &Settings, result: &mut ResultFile, found: &mut Found) -> Result<(), LabError> {
-    // First, so that a wrong address costs nothing.
+    // Connects first, so that a wrong address costs no measuring time.
     let connect = settings.venue.as_ref().map(|venue| connect_ns(lab, venue)).transpose()?;
     let before = Processes::now(&lab.clock);
     let done = measure(lab, settings, result, found);
@@ -128,7 +128,8 @@ fn path_settings(settings: &Settings, target: &str, wait: Wait, rate: f64, count
     }
 }
 
-/// One way to run Redis: how the strategy waits, the server's CPU, and how feed and venue wait, who may have the same.
+/// A way to run Redis: the strategy's wait mode, the server's CPU, and the wait mode of feed and venue, which may share
+/// that CPU.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Placed {
     wait: Wait,
@@ -137,8 +138,8 @@ struct Placed {
 }
 
 impl Placed {
-    /// Each that may be the best one. A server gets a CPU of its own if there is one more than two; else a feed that
-    /// sleeps between ticks leaves it its CPU.
+    /// Returns each placement that may be the best. A server gets a CPU of its own if there are more than two;
+    /// otherwise a feed that sleeps between ticks leaves its CPU to the server.
     fn all([generator, system]: [usize; 2]) -> Vec<Self> {
         let spare = cpus().into_iter().find(|cpu| ![generator, system].contains(cpu));
         let placed = |wait, server_cpu, generator_wait| Self { wait, server_cpu, generator_wait };
@@ -160,7 +161,7 @@ impl Placed {
     }
 }
 
-/// The fastest way to run Redis, of all, of those whose strategy spins and of those whose strategy sleeps.
+/// The fastest ways to run Redis: of all, of those with a spinning strategy, and of those with a sleeping strategy.
 #[derive(Debug, Clone, Copy)]
 struct Best {
     of_all: Placed,
@@ -168,7 +169,7 @@ struct Best {
     block: Placed,
 }
 
-/// Tries them all, for a moment each; none if there is no Redis.
+/// Tries each placement briefly; returns `None` without Redis.
 fn try_redis(lab: &Lab<'_>, settings: &Settings) -> Result<Option<Best>, LabError> {
     let mut tried: Vec<(Placed, bool, f64)> = Vec::new();
     for placed in Placed::all(settings.cpus) {
@@ -176,7 +177,7 @@ fn try_redis(lab: &Lab<'_>, settings: &Settings) -> Result<Option<Best>, LabErro
         let run = over_redis(lab, settings, &server, placed, TRIED_TICKS, 1)?;
         tried.push((placed, run.valid, value(&run, FIGURE).unwrap_or(f64::INFINITY)));
     }
-    // One that breaks a rule here would break it in the comparison.
+    // A placement that breaks a rule here would break it in the comparison too.
     tried.sort_by(|(_, a_valid, a), (_, b_valid, b)| b_valid.cmp(a_valid).then(a.total_cmp(b)));
     let best = |which: fn(Wait) -> bool| tried.iter().map(|(placed, ..)| *placed).find(|placed| which(placed.wait));
     let found = (best(|_| true), best(|wait| wait == Wait::Busy), best(|wait| wait == Wait::Block));
@@ -210,7 +211,7 @@ fn about_server(run: &mut Run, server: &Server, placed: Placed) {
     run.params.set("server_cpu", placed.server_cpu.map_or("any".to_owned(), |cpu| cpu.to_string()));
 }
 
-/// What takes turns. In Python it is over Redis, or, where that is nowhere, over the log.
+/// A side of a comparison; Python runs over Redis, or without Redis over the log.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Side {
     Log { wait: Wait, generator_wait: Wait },
@@ -218,9 +219,9 @@ enum Side {
     Python(Option<Placed>),
 }
 
-/// What is set against what. In the first pair each side is as it is fastest; in each other one that has a ratio a
-/// single thing differs, and the rest is what suits Redis best. In Python it runs where it can, by redis-py and by the
-/// package `tickpath`: what each has for a runtime.
+/// Returns the comparisons and their sides. In the first pair each side runs in its fastest form; in every other pair
+/// with a ratio a single thing differs, and the rest is what suits Redis best. Python runs where possible, by redis-py
+/// and by the package `tickpath`, each with its runtime.
 fn changes(best: &Best, [redis_py, tickpath]: [Option<&str>; 2]) -> Vec<(Change, [Side; 2])> {
     let change =
         |name, what: String, sides| Change { name, what, sides, no_ratio: None, raw_ns: [None; 2], cpu_ns: [None; 2] };
@@ -276,7 +277,7 @@ fn changes(best: &Best, [redis_py, tickpath]: [Option<&str>; 2]) -> Vec<(Change,
     changes
 }
 
-/// Runs every side in turn, in the other order each second time, and sets them against each other.
+/// Runs every side in turn, in reverse order every second time, and compares them.
 fn take_turns(
     lab: &Lab<'_>,
     settings: &Settings,
@@ -285,7 +286,8 @@ fn take_turns(
     changes: Vec<(Change, [Side; 2])>,
     pythons: [Option<&Python>; 2],
 ) -> Result<(), LabError> {
-    // What each run measured, that again if the run is valid, for one that broke a rule proves nothing; and its CPU.
+    // The figure of each run, the figure again only if the run is valid (an invalid run proves nothing), and its CPU
+    // time.
     let mut sides: Vec<(Side, Vec<[Option<f64>; 3]>)> = Vec::new();
     for side in changes.iter().flat_map(|(_, sides)| sides) {
         if sides.iter().all(|(known, _)| known != side) {
@@ -355,7 +357,8 @@ fn run_side(
     }
 }
 
-/// One publish a process: nanoseconds of each publish call, and of each message. Too few have no median.
+/// Makes the run of single publishes per process: nanoseconds of each publish call and of each message. Too few of them
+/// have no median.
 fn one_process([publishes, messages]: [Vec<f64>; 2]) -> Run {
     let received = messages.len() as u64;
     let mut run = Run {
@@ -378,7 +381,7 @@ fn one_process([publishes, messages]: [Vec<f64>; 2]) -> Run {
     run
 }
 
-/// The venue's distance: the median of some TCP connects, in nanoseconds.
+/// Measures the venue's distance: the median of several TCP connects, in nanoseconds.
 fn connect_ns(lab: &Lab<'_>, venue: &str) -> Result<f64, LabError> {
     lab.step("connecting to the venue", 1.0)?;
     let failed =
@@ -395,7 +398,7 @@ fn connect_ns(lab: &Lab<'_>, venue: &str) -> Result<f64, LabError> {
     Ok(median(times).unwrap_or(f64::NAN))
 }
 
-/// Each path's share of the way to the venue.
+/// Adds each path's share of the time to the venue.
 fn share_the_way(connect: f64, result: &mut ResultFile) {
     for run in &mut result.runs {
         let Some(path) = run.hops.get("tick_to_venue").and_then(|hop| hop.percentiles()[0]) else { continue };

@@ -1,5 +1,5 @@
-//! The workloads that drive our path: ticks and orders with intended times, every hop measured, and the floor of the same
-//! run beside it.
+//! The workloads that drive our path: ticks and orders with intended times, every hop measured, and the floor of the
+//! same run beside it.
 //!
 //! * [`path`], [`orders`]: each makes [`Run`](tickpath_result::Run)s.
 //! * [`demo`]: the path, and beside it the same path with one thing changed at a time.
@@ -20,7 +20,7 @@ pub use clients::Client;
 
 use tickpath_harness::Playable;
 
-/// What the processes of all of them do.
+/// The process roles of all workloads.
 pub const ROLES: &[Playable] = &[
     Playable::of::<path::FeedRole>(),
     Playable::of::<strategy::TraderRole>(),

@@ -5,26 +5,26 @@
 //!   T0 before the send                  T1 seen  T2 released
 //!   generator's CPU                     system's CPU          shares the generator's
 //! ```
-//! Groups g1 … g6 are 1 to 100,000 new orders as fast as they go, d1 … d6 as many cancels, s1 … s3 new orders 1 s, 0.5 s
-//! and 0.1 s apart, and e1 … e3 the same with the system's caches walked full before each. Valid only if the OMS has a
+//! Groups g1 … g6 are 1 to 100,000 new orders at full speed, d1 … d6 as many cancels, s1 … s3 new orders 1 s, 0.5 s and
+//! 0.1 s apart, and e1 … e3 the same with the system's caches evicted before each. A run is valid only if the OMS has a
 //! CPU of its own.
 //!
-//! | file            | what it holds                                                               |
+//! | file            | contents                                                                    |
 //! |-----------------|-----------------------------------------------------------------------------|
-//! | `login.rs`      | how a client logs in                                                        |
-//! | `users.rs`      | who may                                                                     |
-//! | `settings.rs`   | how it is run, and which settings make no run                               |
+//! | `login.rs`      | logging a client in                                                         |
+//! | `users.rs`      | the file of users that may log in                                           |
+//! | `settings.rs`   | settings, and the rules that refuse impossible ones                         |
 //! | `group.rs`      | groups by number and by name                                                |
-//! | `plan.rs`       | the groups, and who sends what when                                         |
+//! | `plan.rs`       | the groups, with their sizes and pauses                                     |
 //! | `route.rs`      | a lane or a socket                                                          |
 //! | `client.rs`     | the client's process, with one session or a thousand                        |
 //! | `others.rs`     | a client in another language                                                |
 //! | `beside.rs`     | the process of a client beside                                              |
 //! | `system.rs`     | the processes of a run                                                      |
-//! | `floor.rs`      | what one `send` costs                                                       |
-//! | `evaluation.rs` | from what all of them wrote down to runs                                    |
-//! | `day.rs`        | whole days: one that a client asks for, one behind which an OMS is killed   |
-//! | `compare.rs`    | what is set against what                                                    |
+//! | `floor.rs`      | the cost of one `send`                                                      |
+//! | `evaluation.rs` | from the recorded rows of all processes to runs                             |
+//! | `day.rs`        | whole days: a day that a client requests, a day after which an OMS is killed |
+//! | `compare.rs`    | the comparisons                                                             |
 
 mod beside;
 mod client;
@@ -69,12 +69,12 @@ use tickpath_harness::samples::Samples;
 use tickpath_harness::{Around, Lab, LabError, interruption, memory};
 use tickpath_result::Run;
 
-/// Runs all groups with one target, one layout and one way to wait.
+/// Runs all groups with one target, one layout and one wait mode.
 pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Vec<Run>, LabError> {
     run_with(lab, settings, |_| Ok(()))
 }
 
-/// The same; `begin` is called when all is ready, and the first order is sent when it returns.
+/// Runs like [`run`], but calls `begin` when all is ready, and sends the first order when it returns.
 pub fn run_with(
     lab: &Lab<'_>,
     settings: &Settings,
@@ -154,15 +154,15 @@ pub fn run_with(
         last.notes.push(may_be_open.to_owned());
     }
     match sent {
-        // The runs that there are were whole.
+        // The runs so far were complete.
         0 => Err(LabError::BrokeOff { runs, why }),
         _ => Err(LabError::broke_off(runs, sent, count, "orders", why)),
     }
 }
 
-/// About how long [`run`] takes.
+/// Estimates the duration of [`run`].
 pub fn seconds(settings: &Settings) -> f64 {
-    /// Starting and ending the processes, and measuring what a send through a socket costs.
+    /// Seconds to start and end the processes, without and with measuring the cost of a send through a socket.
     const AROUND: [f64; 2] = [3.0, 6.0];
     AROUND[usize::from(settings.target.has_socket())] + plan(settings).iter().map(Batch::seconds).sum::<f64>()
 }

@@ -6,12 +6,12 @@
 //!                     acked, accepted <── reports log <── reported <──lane──┘
 //!   generator's CPU     system's CPU                                its own, if one is named
 //! ```
-//! A tick is due at its intended time: `lateness` ends when the feed sends it, `service` leads on from there to `seen`.
-//! A venue without a CPU of its own is an agent of the feed's thread, polled between ticks. The strategy sends a limit
+//! A tick is due at its intended time: `lateness` ends when the feed sends it, `service` leads from there to `seen`. A
+//! venue without a CPU of its own is an agent of the feed's thread, polled between ticks. The strategy sends a limit
 //! IOC at the touch on every tick, buying and selling in turn. In `inline` strategy and OMS are one thread; in `split`
-//! and `mutex` the core has the system's CPU and the strategy shares the generator's. A strategy in another language, and
-//! ours beside it, is a process of its own that logs on to the OMS (`outside.rs`), in `split`. `rules.rs` says when a run
-//! is valid.
+//! and `mutex` the core has the system's CPU and the strategy shares the generator's. A strategy in another language,
+//! and ours beside it, is a process of its own that logs on to the OMS (`outside.rs`), in `split`. `rules.rs` decides
+//! whether a run is valid.
 
 mod feed;
 mod outside;
@@ -42,36 +42,37 @@ use tickpath_harness::targets::Removed;
 use tickpath_harness::{Around, Child, Lab, LabError, Thread};
 use tickpath_result::{Run, Stage};
 
-/// How `path` is run.
+/// Settings of `path`.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// What carries the ticks: a transport's URL.
+    /// The transport of the ticks, as a URL.
     pub target: String,
-    /// Whose strategy logs on to the OMS from a process of its own; ours is in the OMS's process if there is none.
+    /// The client of a strategy that logs on to the OMS from a process of its own; our own strategy in the OMS's
+    /// process if there is none.
     pub outside: Option<Client>,
-    /// Which thread does what.
+    /// The assignment of work to threads.
     pub layout: Layout,
-    /// How the strategy waits for ticks.
+    /// The strategy's wait mode for ticks.
     pub wait: Wait,
-    /// Generator's and system's CPU.
+    /// The generator's and the system's CPU.
     pub cpus: [usize; 2],
-    /// The venue's CPU; its feed polls it on the generator's if there is none.
+    /// The venue's CPU; the feed polls the venue on the generator's CPU if there is none.
     pub venue_cpu: Option<usize>,
-    /// How feed and venue wait; as it suits who else is on their CPUs if that is not said.
+    /// The wait mode of feed and venue; if there is none, it depends on the other threads on their CPUs.
     pub generator_wait: Option<Wait>,
-    /// Of the core's thread.
+    /// The priority of the core's thread.
     pub priority: Priority,
     /// The ticks.
     pub ticks: Ticks,
-    /// Which repetition this is.
+    /// The number of this repetition.
     pub repeat: u32,
 }
 
-/// Why a strategy outside has one layout.
+/// The error for a strategy outside in another layout.
 const NEEDS_SPLIT: &str = "the strategies of --client are processes of their own beside an OMS whose core has a thread and a \
                            CPU to itself; use --layout split";
 
-/// The layouts that were asked for, the usual one if none was; refuses those that a strategy outside does not have.
+/// Returns the requested layouts, or the default; refuses layouts that a strategy outside does not support.
 pub fn layouts(asked: &[Layout], is_outside: bool) -> Result<Vec<Layout>, LabError> {
     match asked {
         [] if is_outside => Ok(vec![Layout::Split]),
@@ -100,7 +101,7 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Run, LabError> {
     let _ = std::fs::remove_dir_all(&roles.journal);
     roles.lanes.remove()?;
     let mut run = match (run, &told.fed.broke_off) {
-        // No tick came to an order by then.
+        // No tick had led to an order by then.
         (Err(_), Some(why)) => return Err(LabError::Failed(why.clone())),
         (run, _) => run?,
     };
@@ -116,17 +117,17 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Run, LabError> {
     }
 }
 
-/// What the processes of a run told.
+/// Results of the processes of a run.
 struct Told {
     fed: Fed,
     traded: Traded,
-    /// Processor time of the strategy's process while ticks came.
+    /// CPU time of the strategy's process while ticks arrived.
     used_ns: u64,
-    /// What the OMS told its operator.
+    /// The OMS's messages to its operator.
     of_oms: Vec<String>,
 }
 
-/// The strategy with its OMS, which makes the lanes.
+/// Runs the strategy with its OMS in one process, which makes the lanes.
 fn play_inside(lab: &Lab<'_>, roles: &Roles) -> Result<Told, LabError> {
     let trader = lab.spawn(&roles.trader)?;
     let (exchange, mut feed, planned_ns) = roles.spawn_feed(lab)?;
@@ -137,7 +138,8 @@ fn play_inside(lab: &Lab<'_>, roles: &Roles) -> Result<Told, LabError> {
     Ok(Told { fed, traded, used_ns, of_oms: Vec::new() })
 }
 
-/// The OMS, its venue, and then the strategy, which logs on: whoever has logged on hears of a venue that comes.
+/// Starts the OMS, its venue, and then the strategy, which logs on: a logged-on client would be notified of a venue
+/// that comes up.
 fn play_outside(lab: &Lab<'_>, roles: &Roles, client: &Client) -> Result<Told, LabError> {
     let mut oms = lab.spawn(&roles.trader.oms)?;
     let url: Option<String> = oms.result(1.0)?;
@@ -145,7 +147,7 @@ fn play_outside(lab: &Lab<'_>, roles: &Roles, client: &Client) -> Result<Told, L
     let (exchange, mut feed, planned_ns) = roles.spawn_feed(lab)?;
     let mut strategy = client.spawn(lab, &roles.strategy(lab, &url), SCRIPT)?;
     let used_ns = publish(&mut feed, planned_ns, &strategy)?;
-    // It may be gone, and its result is why.
+    // The strategy may have exited; its result then has the reason.
     let _ = strategy.tell("ended");
     let traded: Traded = strategy.result(10.0)?;
     let of_oms: Vec<String> = oms.stop()?;
@@ -154,7 +156,7 @@ fn play_outside(lab: &Lab<'_>, roles: &Roles, client: &Client) -> Result<Told, L
     Ok(Told { fed, traded, used_ns, of_oms })
 }
 
-/// Has the feed publish; gives what the strategy's process used of a processor meanwhile.
+/// Makes the feed publish; returns the strategy process's CPU time meanwhile.
 fn publish(feed: &mut Child, planned_ns: u64, strategy: &Child) -> Result<u64, LabError> {
     let before_ns = cpu_ns(strategy.id());
     feed.tell("go")?;
@@ -183,20 +185,21 @@ fn check(settings: &Settings) -> Result<(), LabError> {
 }
 
 impl Settings {
-    /// About how long a run takes; of a recording's own times it is a guess.
+    /// Estimates the duration of a run; a guess for a recording at its own pace.
     pub fn seconds(&self) -> f64 {
-        /// Starting and ending the processes.
+        /// Seconds to start and end the processes.
         const AROUND: f64 = 1.5;
         AROUND + self.ticks.rate.map_or(10.0, |rate| self.ticks.count as f64 / rate)
     }
 
-    /// The venue's CPU, if it is not the feed's.
+    /// Returns the venue's CPU, if it is not the feed's.
     fn own_venue_cpu(&self) -> Option<usize> {
         self.venue_cpu.filter(|cpu| *cpu != self.cpus[0])
     }
 
-    /// How feed and venue wait: who shares a CPU with others gives it to them. Beside a strategy that adapts they do as
-    /// beside one that spins: a venue that sleeps has to be woken by the OMS, and that is no waiting of the strategy's.
+    /// Returns the wait mode of feed and venue: a thread that shares its CPU yields it. With an adaptive strategy they
+    /// wait as with a spinning one: the OMS would have to wake a sleeping venue, which is not part of the strategy's
+    /// wait.
     fn generator_wait(&self) -> Wait {
         let [generator, system] = self.cpus;
         let is_alone = self.layout == Layout::Inline && self.target == "shm://" && generator != system;
@@ -208,7 +211,7 @@ impl Settings {
         }
     }
 
-    /// Who runs where, in words.
+    /// Describes the threads and their CPUs.
     fn threads(&self) -> String {
         let [generator, system] = self.cpus;
         let (beside, core) = match (self.layout, &self.outside) {
@@ -227,7 +230,7 @@ impl Settings {
 
 /// The processes of one run.
 struct Roles {
-    /// None if the feed is the venue too.
+    /// The exchange's process; `None` if the feed is the venue too.
     exchange: Option<ExchangeRole>,
     trader: TraderRole,
     feed: FeedRole,
@@ -272,7 +275,7 @@ impl Roles {
             out: lab.folder().join("oms.gaps"),
         };
         let strategy_cpu = if layout == Layout::Inline { cpus[1] } else { cpus[0] };
-        // Beside the feed it must give way.
+        // Beside the feed the strategy must yield.
         let strategy_priority = if strategy_cpu == cpus[1] { priority } else { Priority::Normal };
         let beside_wait = if wait.sleeps() { Wait::Block } else { Wait::Yield };
         let strategy_wait = if layout == Layout::Inline { wait } else { beside_wait };
@@ -310,7 +313,7 @@ impl Roles {
         Ok(Self { exchange, trader, feed, journal, topic, market, lanes })
     }
 
-    /// Starts the venue and the feed, which tells how long it will publish.
+    /// Starts the venue and the feed, which reports its planned duration.
     fn spawn_feed(&self, lab: &Lab<'_>) -> Result<(Option<Child>, Child, u64), LabError> {
         let exchange = self.exchange.as_ref().map(|exchange| lab.spawn(exchange)).transpose()?;
         let mut feed = lab.spawn(&self.feed)?;
@@ -318,7 +321,7 @@ impl Roles {
         Ok((exchange, feed, planned_ns))
     }
 
-    /// The strategy that logs on to the OMS at this socket, by lanes that it is given there.
+    /// Returns the role of the strategy that logs on to the OMS at this socket, and gets its lanes there.
     fn strategy(&self, lab: &Lab<'_>, url: &str) -> StrategyRole {
         let TraderRole { target, topic, oms, count, thread, .. } = self.trader.clone();
         StrategyRole {
@@ -385,7 +388,7 @@ fn assemble(
     rules::hold(&mut run, fed, traded, group.len() as u64, took_ns);
     match settings.wait {
         Wait::Busy => void_attribution(&mut run, idle, &gaps, took_ns / 1e9),
-        // Nobody spun on the trader's CPU: what the host took is not known.
+        // No thread spun on the trader's CPU, so the host's share is unknown.
         _ => drop_attribution(&mut run),
     }
     for (who, gaps) in [("feed", &feeds), (who, &gaps)] {
@@ -394,7 +397,8 @@ fn assemble(
     Ok(run)
 }
 
-/// From each tick's actual send until the strategy saw it. Of ticks of one time the first one's send counts.
+/// Returns the time from each tick's actual send until the strategy saw it. For ticks of the same time the first tick's
+/// send counts.
 fn since_sent(published: &[[u64; 2]], rows: &[[u64; 5]]) -> Samples {
     let sample = |row: &[u64; 5]| {
         let sent = published.get(published.partition_point(|[intended, _]| *intended < row[0]))?;

@@ -1,4 +1,4 @@
-//! The path as people write it in Python: feed, strategy and venue over Redis, JSON both ways, redis-py throughout; and the
+//! The path in usual Python code: feed, strategy and venue over Redis, JSON both ways, redis-py throughout; and the
 //! same scripts over the log, with the package `tickpath` in its place.
 //!
 //! ```text
@@ -22,23 +22,22 @@ use tickpath_result::{Counts, Run};
 use tickpath_scratch::python::Python;
 use tickpath_scratch::scripts::{Library, RECONNECTS};
 
-/// The parts, and what each library does of them.
+/// The script of the parts, and one module per library.
 const PATH: (&str, &str) = ("path.py", include_str!("python/path.py"));
 const BY_TICKPATH: (&str, &str) = ("path_tickpath.py", include_str!("python/path_tickpath.py"));
 const BY_REDIS_PY: (&str, &str) = ("path_redis_py.py", include_str!("python/path_redis_py.py"));
 
-/// What carries ticks and orders, and what runs the scripts.
+/// The transport of ticks and orders, and the interpreter of the scripts.
 #[derive(Debug, Clone, Copy)]
 pub struct Over<'a> {
-    /// The library.
     pub library: Library,
-    /// An interpreter that has it.
+    /// An interpreter that has the library.
     pub python: &'a Python,
-    /// Where both topics are.
+    /// The URL of both topics.
     pub url: &'a str,
 }
 
-/// What a process of the path is told.
+/// Settings of a process of the path.
 #[derive(Debug, Serialize)]
 struct Part<'a> {
     role: &'a str,
@@ -52,7 +51,8 @@ struct Part<'a> {
     out: std::path::PathBuf,
 }
 
-/// So many ticks, at so many a second; feed and venue on the first CPU, the strategy on the second one, as on our own path.
+/// Runs `count` ticks at `rate` a second; feed and venue on the first CPU, the strategy on the second, as on our own
+/// path.
 pub fn run(
     lab: &Lab<'_>,
     Over { library, python, url }: Over<'_>,
@@ -67,7 +67,7 @@ pub fn run(
         Library::RedisPy => (BY_REDIS_PY, "redis://", "Redis"),
     };
     lab.step(&format!("the path in Python over {bus}"), seconds + 1.0)?;
-    // What is left of it in shared memory goes with the lab.
+    // Leftovers in shared memory are removed with the lab.
     let name = format!("{}.python.{repeat}", lab.name);
     let out = |role: &str| lab.folder().join(format!("python-{role}"));
     let spawn = |role: &'static str| {

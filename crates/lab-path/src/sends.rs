@@ -1,4 +1,4 @@
-//! When the sends of a line have returned: T2 of what the core hands to the thread of its line.
+//! Return times of a line's sends: T2 of the requests that the core hands to the thread of its line.
 
 use std::collections::HashMap;
 use std::os::fd::BorrowedFd;
@@ -11,27 +11,28 @@ use tickpath_harness::samples::{load, save, touched_rows};
 use tickpath_market::Request;
 use tickpath_venue::{Event, Line, Lost, Resume, SendError};
 
-/// The OMS's id of each request that a line has sent, and the ticks at which its send returned.
+/// The OMS's id of each request that a line has sent, and the return time of its send in ticks.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sends(Arc<Mutex<Vec<[u64; 2]>>>);
 
 impl Sends {
-    /// With room for so many, which is there already: it is no growth of the OMS, and costs no page fault between two sends.
+    /// Preallocates room for `requests` rows and touches it: the room does not count as the OMS's growth, and costs no
+    /// page fault between two sends.
     pub fn with_room(requests: usize) -> Self {
         Self(Arc::new(Mutex::new(touched_rows(requests))))
     }
 
-    /// Where they lie beside the gaps of their OMS.
+    /// Returns their file, beside the gaps of their OMS.
     pub fn file(gaps: &Path) -> PathBuf {
         gaps.with_extension("sends")
     }
 
-    /// Writes them down.
+    /// Writes the rows to a file.
     pub fn save(&self, file: &Path) -> Result<(), LabError> {
         save(file, &self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Reads them by the OMS's id; none if no line has stamped any.
+    /// Reads the return times by the OMS's id; empty if no line has stamped any.
     pub fn load(file: &Path) -> Result<HashMap<u64, u64>, LabError> {
         let rows = if file.exists() { load::<2>(file)? } else { Vec::new() };
         Ok(rows.into_iter().map(|[id, returned]| (id, returned)).collect())
@@ -65,7 +66,7 @@ impl<L: Line> Line for StampedLine<L> {
     fn send(&mut self, number: u64, stamp: u64, request: &Request) -> Result<(), SendError> {
         self.line.send(number, stamp, request)?;
         let returned = self.clock.ticks();
-        // The lock is this thread's alone until the OMS has ended.
+        // No other thread takes the lock before the OMS has ended.
         self.sends.0.lock().unwrap_or_else(PoisonError::into_inner).push([request.client_order_id().0, returned]);
         Ok(())
     }

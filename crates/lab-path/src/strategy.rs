@@ -21,7 +21,7 @@ use tickpath_harness::samples::{save, save_gaps, touched_rows};
 use tickpath_harness::targets::is_log;
 use tickpath_harness::{LabError, Parent, Role, Thread};
 
-/// Strategy and OMS.
+/// Role of the strategy with its OMS.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct TraderRole {
     /// The transport's URL.
@@ -30,11 +30,11 @@ pub struct TraderRole {
     pub topic: String,
     /// The OMS.
     pub oms: OmsRole,
-    /// Orders expected.
+    /// The number of orders expected.
     pub count: u64,
-    /// Where the strategy runs; in `inline` also the OMS.
+    /// The strategy's CPU and priority; in `inline` also the OMS's.
     pub thread: Thread,
-    /// Where its samples go.
+    /// The file of its samples.
     pub out: PathBuf,
 }
 
@@ -46,49 +46,49 @@ impl Role for TraderRole {
     }
 }
 
-/// With nothing new for so long, what was on its way is there.
+/// Time without news after which everything in flight has arrived.
 pub(crate) const QUIET_NS: i64 = 100_000_000;
 
-/// Turns without work between two in which the topic has the time: a tick would wait for the pause of each.
+/// Empty turns between two turns with idle work of the topic: in every turn it would delay ticks by its pause.
 const TOPIC_EVERY: u32 = 8;
 
-/// What a strategy tells at its end.
+/// The strategy's result.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 pub(crate) struct Traded {
     pub missed: u64,
-    /// How often its connection to the ticks was made again, where the client tells.
+    /// The number of reconnects to the ticks, where the client reports it.
     pub reconnects: Option<u64>,
-    /// Ticks that came twice, and ticks that came late and had been told as missed: it was handed neither.
+    /// Duplicate ticks, and late ticks that had been reported as missed: the strategy received neither.
     #[serde(default)]
     pub duplicates: u64,
     #[serde(default)]
     pub late: u64,
     pub orders: u64,
     pub denied: u64,
-    /// Reports that it missed.
+    /// The number of reports that it missed.
     pub lapped: u64,
-    /// How often it could not hand an order over and stamped its T0 anew, as the clients of others do.
+    /// The number of times that it could not hand an order over and stamped its T0 anew, as other clients do.
     #[serde(default)]
     pub restamped: u64,
 }
 
 impl Traded {
-    /// Takes in what its subscription has noticed beside the ticks.
+    /// Records its subscription's counts of reconnects, duplicates and late ticks.
     pub fn is_done_with(&mut self, topic: &dyn Subscriber) {
         self.reconnects = topic.reconnects();
         (self.duplicates, self.late) = (topic.duplicates().unwrap_or(0), topic.late().unwrap_or(0));
     }
 }
 
-/// The trader's life.
+/// Runs the trader's process.
 pub(crate) fn trader(role: &TraderRole, parent: &Parent) -> Result<(), LabError> {
     let clock = HostClock::get()?;
     let config = oms_config(&role.oms, &Sends::default())?;
     let wait = role.thread.wait()?;
-    // One thread waits for all that it does: when, is not the topic's to say.
+    // A single thread waits for ticks and reports, so the topic must not choose the wait's length.
     let of_topic = if (config.layout, wait) == (Layout::Inline, Wait::Adaptive) { Wait::Block } else { wait };
     if wait == Wait::Adaptive {
-        // What that takes is not taken from the first ticks.
+        // Measured here, so that it does not delay the first ticks.
         WakeUp::of_this_host();
     }
     let mut topic = connect(&role.target)?.subscriber(&role.topic, Start::Now, of_topic)?;
@@ -114,21 +114,21 @@ pub(crate) fn trader(role: &TraderRole, parent: &Parent) -> Result<(), LabError>
     Ok(())
 }
 
-/// Takes one event off the topic, if there is one: how many there were, and the tick if it was one.
+/// Takes an event off the topic, if there is any; returns the number of events, and the tick if the event was a tick.
 #[inline(always)]
 fn take_tick(topic: &mut dyn Subscriber, strategy: &mut Strategy) -> Result<(usize, Option<Tick>), LabError> {
     let mut found = None;
     let polled = topic.poll(1, &mut |event| match event {
         BusEvent::Message(message) => found = Some(strategy.see(&message)),
         BusEvent::Gap(Loss::Missed(missed)) => strategy.traded.missed += missed,
-        // What is no tick of ours is nothing to trade on.
+        // A foreign message is not a tick to trade on.
         BusEvent::Gap(Loss::Reconnected) | BusEvent::Foreign(_) => {}
     });
     let events = polled.map_err(|e| LabError::Failed(format!("receiving ticks failed: {e}")))?;
     Ok((events, found))
 }
 
-/// Strategy and OMS as one thread.
+/// Runs strategy and OMS as one thread.
 fn trade_inline(
     oms: &mut Inline<HostClock>,
     strategy: &mut Strategy,
@@ -162,7 +162,7 @@ fn trade_inline(
         if stop.load(Ordering::Relaxed) && quiet.is_over(parent) {
             return Ok(gaps.into_found());
         }
-        // A report of the venue does not wake a thread that sleeps for ticks: look after a millisecond.
+        // A report of the venue does not wake a thread that sleeps for ticks, so the thread polls after a millisecond.
         const LOOK_NS: u64 = 1_000_000;
         match rests.as_mut().map(|rests| rests.rest(LOOK_NS)) {
             None if wait != Wait::Busy => {
@@ -184,7 +184,7 @@ fn trade_inline(
         if of_oms {
             strategy.rehearse();
         }
-        // What is our own is no gap.
+        // Time in our own code is not a gap.
         if of_topic || of_oms {
             gaps.busy_turn();
         } else {
@@ -193,7 +193,7 @@ fn trade_inline(
     }
 }
 
-/// The strategy beside an OMS that has threads of its own.
+/// Runs the strategy beside an OMS that has threads of its own.
 fn trade_beside(
     role: &TraderRole,
     clock: &HostClock,
@@ -211,7 +211,7 @@ fn trade_beside(
                 let _ = ready.send(());
             })
         });
-        // If the OMS ends instead, its error is below.
+        // If the OMS ends instead, its error is returned below.
         let opened = is_ready.recv().is_ok();
         let traded = if opened { beside(role, clock, topic, parent) } else { Ok(None) };
         end.store(true, Ordering::Release);
@@ -244,18 +244,18 @@ fn beside(
     }
 }
 
-/// Sends an order at the touch for every tick.
+/// A strategy that sends an order at the touch for every tick.
 struct Strategy {
     clock: HostClock,
     requests: Writer,
     reports: Reader,
     decision: Decision,
-    /// The stamp of each tick, as they came.
+    /// The stamp of each tick, in order of arrival.
     ticks: Vec<[u64; 1]>,
-    /// Tick, seen, sent, first report, first report of the venue; one for each order.
+    /// A row per order: tick, seen, sent, first report, first report of the venue.
     rows: Vec<[u64; 5]>,
     traded: Traded,
-    /// The same on lanes of which nobody knows, and who reports there.
+    /// A second strategy on private lanes for the warm-up, and the writer of its reports.
     rehearsal: Option<Box<(Strategy, Writer)>>,
 }
 
@@ -265,13 +265,13 @@ impl Strategy {
         let lanes = lanes.join_session(0, clock.calibration())?;
         let mut strategy = Self::on(lanes, AccountId(role.oms.account), role.count as usize, clock);
         if role.thread.warm && matches!(role.thread.wait()?, Wait::Busy | Wait::Adaptive) {
-            // Without one, where there is no memory for it perhaps, a tick after a silence takes longer.
+            // Without it, perhaps for lack of memory, a tick after a silence takes longer.
             strategy.rehearsal = strategy.second().ok().map(Box::new);
         }
         Ok(strategy)
     }
 
-    /// A strategy that expects so many ticks.
+    /// Makes a strategy that expects `count` ticks.
     fn on(lanes: SessionLanes, account: AccountId, count: usize, clock: &HostClock) -> Self {
         Self {
             clock: *clock,
@@ -285,14 +285,15 @@ impl Strategy {
         }
     }
 
-    /// One to rehearse with, and who reports to it: it has room for an order of each side.
+    /// Makes a strategy for the warm-up and the writer of its reports, with room for an order of each side.
     fn second(&self) -> std::io::Result<(Self, Writer)> {
         let requests = self.requests.rehearsal()?.writer;
         let Rehearsal { writer, reader: reports } = self.reports.rehearsal()?;
         Ok((Self::on(SessionLanes { requests, reports }, self.decision.account(), 2, &self.clock), writer))
     }
 
-    /// Answers the last tick again on lanes of which nobody knows, and hears of it; looks at what the next answer needs.
+    /// Warms up: answers the last tick again on private lanes and receives its report, and touches the memory of the
+    /// next answer.
     #[inline(never)]
     fn rehearse(&mut self) {
         let Self { requests, decision, ticks, rows, rehearsal, .. } = self;
@@ -315,7 +316,7 @@ impl Strategy {
     }
 
     /// Takes a message off the topic.
-    // One function for what is real and what is rehearsed, as the two below: a copy would keep nothing warm.
+    // Real and warm-up messages share this function and the two below: a copy would keep nothing warm.
     #[inline(never)]
     fn see(&mut self, message: &Message<'_>) -> Tick {
         let seen = self.clock.ticks();
@@ -323,7 +324,7 @@ impl Strategy {
         Tick::of(message, seen)
     }
 
-    /// The decision, and the order.
+    /// Decides, and sends the order.
     #[inline(never)]
     fn on_tick(&mut self, tick: &Tick) -> Result<(), LabError> {
         let Some(order) = self.decision.on_tick(tick, self.rows.len() as u64) else { return Ok(()) };
@@ -341,7 +342,7 @@ impl Strategy {
         }
     }
 
-    /// Takes what the OMS says.
+    /// Takes the OMS's reports.
     #[inline(never)]
     fn hear(&mut self) -> Result<usize, LabError> {
         let Self { reports, clock, rows, .. } = self;
@@ -385,8 +386,8 @@ mod tests {
     use super::*;
     use crate::trade::SYMBOL;
 
-    /// Answers eight ticks, hears of each third, and rehearses before each, or not: all that is left of it, and how many
-    /// orders were rehearsed.
+    /// Answers eight ticks, receives a report for every third, and warms up before each tick if `rehearses`; returns
+    /// all remaining state, and the number of warm-up orders.
     fn day(rehearses: bool) -> (String, u64) {
         let clock = HostClock::get().expect("this host has a clock");
         let folder = tempfile::tempdir().expect("a temporary folder can be made");

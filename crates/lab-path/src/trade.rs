@@ -1,4 +1,4 @@
-//! What the trading workloads share: the order, the desk, and the OMS and venue processes.
+//! Shared parts of the trading workloads: the order, the trading configuration, and the OMS and venue processes.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -31,22 +31,22 @@ use tickpath_harness::{LabError, Parent, Role, Thread};
 /// The user of the client beside.
 pub(crate) const BESIDE_USER: &str = "beside";
 
-/// The simulated venue.
+/// Role of the simulated venue.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ExchangeRole {
-    /// What the lanes' names begin with.
+    /// The prefix of the lanes' names.
     pub lanes: String,
     /// Bytes of request lanes.
     pub request_bytes: usize,
     /// Bytes of report lanes.
     pub report_bytes: usize,
-    /// Ticks in shared memory to make its market from.
+    /// The topic in shared memory whose ticks make its market.
     pub market: Option<String>,
-    /// Orders expected.
+    /// The number of orders expected.
     pub expected_orders: usize,
-    /// The folder of its journal if lines come in by sockets, and no lanes are joined.
+    /// The folder of its journal if lines connect by sockets, and no lanes are joined.
     pub sockets: Option<PathBuf>,
-    /// Where it runs.
+    /// The process's CPU and priority.
     pub thread: Thread,
 }
 
@@ -58,10 +58,10 @@ impl Role for ExchangeRole {
     }
 }
 
-/// An OMS on its own.
+/// Role of an OMS in a process of its own.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct OmsRole {
-    /// What the lanes' names begin with.
+    /// The prefix of the lanes' names.
     pub lanes: String,
     /// Bytes of request lanes.
     pub request_bytes: usize,
@@ -69,31 +69,31 @@ pub struct OmsRole {
     pub report_bytes: usize,
     /// The journal's folder.
     pub journal: PathBuf,
-    /// Bytes of the journal that are made ready at the start.
+    /// Bytes of the journal that are reserved at the start.
     pub reserve_bytes: u64,
-    /// What is traded.
+    /// The traded instrument.
     pub symbol: String,
-    /// For whom.
+    /// The account that trades.
     pub account: u32,
-    /// Orders expected.
+    /// The number of orders expected.
     pub expected_orders: usize,
     /// `inline`, `split` or `mutex`.
     pub layout: String,
-    /// The core's thread.
+    /// The core thread's CPU and priority.
     pub thread: Thread,
     /// The CPU that its other threads share.
     pub other_cpu: Option<usize>,
-    /// Ticks in shared memory, for reference prices.
+    /// The topic in shared memory whose ticks give reference prices.
     pub market: Option<String>,
-    /// What must hold a request before anything of it leaves: `os` or `disk`.
+    /// The durability that a request needs before it is forwarded or acknowledged: `os` or `disk`.
     pub level: String,
     /// Inputs between two snapshots; zero for none.
     pub snapshot_every: u64,
-    /// Where its venue listens; it comes by lanes if there is none.
+    /// The address of its venue; the venue uses lanes if there is none.
     pub line: Option<String>,
-    /// Where its clients log in; they have lanes if there is none.
+    /// The sockets of its clients; clients use lanes if there is none.
     pub server: Option<ServerRole>,
-    /// Where its gaps go.
+    /// The file of its gaps.
     pub out: PathBuf,
 }
 
@@ -105,7 +105,7 @@ impl Role for OmsRole {
     }
 }
 
-/// An OMS's door.
+/// Listening sockets and users of an OMS.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ServerRole {
     /// The Unix socket to listen on.
@@ -122,23 +122,23 @@ pub(crate) const SYMBOL: SymbolId = SymbolId(0);
 /// The venue of a run.
 pub(crate) const VENUE: VenueId = VenueId(1);
 
-/// After so long without a word a client is taken for gone: as an OMS has it whose file says nothing.
+/// Silence after which a client is considered gone: the default of an OMS's settings.
 const HEARTBEAT_MS: u32 = 10_000;
 
-/// Connections at once.
+/// Max simultaneous connections.
 const MOST_CLIENTS: u32 = 65_000;
 
-/// Events of an OMS that wait to be heard.
+/// Max queued events of an OMS.
 const MOST_EVENTS: usize = 4096;
 
-/// One order, as it is written on a command line: `symbol=XJFL9,side=buy,qty=33,price=8000,tif=rod,position=open,account=1`.
+/// An order in the form of the command line: `symbol=XJFL9,side=buy,qty=33,price=8000,tif=rod,position=open,account=1`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OrderSpec {
     /// The instrument's name.
     pub symbol: String,
     /// `buy` or `sell`.
     pub side: String,
-    /// How much.
+    /// The quantity.
     pub qty: String,
     /// The limit.
     pub price: String,
@@ -151,7 +151,7 @@ pub struct OrderSpec {
 }
 
 impl Default for OrderSpec {
-    /// The order of the f9omstw benchmark.
+    /// Returns the order of the f9omstw benchmark.
     fn default() -> Self {
         Self {
             symbol: "XJFL9".to_owned(),
@@ -203,7 +203,7 @@ impl fmt::Display for OrderSpec {
 }
 
 impl OrderSpec {
-    /// The order as a message, without an id.
+    /// Returns the order as a message, without an id.
     pub fn order(&self) -> Result<NewOrder, String> {
         self.symbol()?;
         let positive = |name: &str, text: &str| -> Result<i64, String> {
@@ -246,18 +246,19 @@ impl OrderSpec {
         })
     }
 
-    /// The instrument's name.
+    /// Returns the instrument's name.
     pub fn symbol(&self) -> Result<Symbol, String> {
         self.symbol.parse().map_err(|e: tickpath_market::SymbolError| e.to_string())
     }
 }
 
-/// The lanes of a run; its clients have some if they do not come by sockets.
+/// Returns the lanes of a run; its clients have lanes if they do not use sockets.
 pub(crate) fn lanes(name: &str, clients: u16, request_bytes: usize, report_bytes: usize) -> LanesConfig {
     LanesConfig { request_bytes, report_bytes, ..LanesConfig::new(name, clients, &[VENUE]) }
 }
 
-/// One instrument and one account whose limits no benchmark's order breaks, but every check runs.
+/// Returns a trading configuration with a single instrument and account, whose limits no benchmark order breaks
+/// although every check runs.
 fn desk(role: &OmsRole) -> Result<Desk, LabError> {
     const SECOND_NS: u64 = 1_000_000_000;
     let name: Symbol =
@@ -278,7 +279,7 @@ fn desk(role: &OmsRole) -> Result<Desk, LabError> {
         max_position: Quantity(i64::MAX),
         ..AccountLimits::default()
     };
-    // Clients send as fast as they are asked to; what waits longest for the venue is part of the measurement.
+    // Clients send at the requested speed without a limit; the longest wait for the venue is part of the measurement.
     let (level, rate) = (level(&role.level)?, Rate::UNLIMITED);
     let sessions = match &role.server {
         Some(server) => {
@@ -304,7 +305,7 @@ fn desk(role: &OmsRole) -> Result<Desk, LabError> {
     Ok(Desk { instruments, accounts, venues, sessions, ..Desk::default() })
 }
 
-/// The ack level of a word.
+/// Parses an ack level.
 pub(crate) fn level(word: &str) -> Result<AckLevel, LabError> {
     match word {
         "os" => Ok(AckLevel::Os),
@@ -313,7 +314,7 @@ pub(crate) fn level(word: &str) -> Result<AckLevel, LabError> {
     }
 }
 
-/// The OMS that a role describes.
+/// Returns the configuration of the OMS that a role describes.
 pub(crate) fn oms_config(role: &OmsRole, sends: &Sends) -> Result<Config, LabError> {
     let journal = LogConfig { reserve_bytes: role.reserve_bytes, ..LogConfig::journal(Place::folder(&role.journal)) };
     let layout = role.layout.parse().map_err(|e: tickpath_oms::ParseLayoutError| LabError::Setting(e.to_string()))?;
@@ -339,7 +340,7 @@ pub(crate) fn oms_config(role: &OmsRole, sends: &Sends) -> Result<Config, LabErr
     })
 }
 
-/// The line of a venue that listens there, with no limit that a run's orders reach.
+/// Returns the line to a venue at this address, with a limit that no run's orders reach.
 fn line(address: &str, sends: Sends) -> Result<LineConfig, LabError> {
     let address: Address = address.parse().map_err(|e: ParseAddressError| LabError::Setting(e.to_string()))?;
     let open = OpenLine::new(move || {
@@ -356,7 +357,7 @@ fn line(address: &str, sends: Sends) -> Result<LineConfig, LabError> {
     })
 }
 
-/// A registered reader of a tick topic that its feed makes, or will.
+/// Opens a registered reader of a tick topic, which is made here if the feed has not made it yet.
 pub(crate) fn market(name: &Option<String>, clock: &HostClock) -> Result<Option<Reader>, LabError> {
     let Some(name) = name else { return Ok(None) };
     let config = market_config(name)?;
@@ -366,13 +367,13 @@ pub(crate) fn market(name: &Option<String>, clock: &HostClock) -> Result<Option<
     Ok(Some(Reader::open(&config.place, Start::Oldest, Registration::Registered)?))
 }
 
-/// How a tick topic in shared memory is made: as the bus makes it.
+/// Returns the configuration of a tick topic in shared memory, as the bus makes it.
 pub(crate) fn market_config(name: &str) -> Result<LogConfig, LabError> {
     let place = Place::shared_memory(name).map_err(tickpath_log::OpenError::from)?;
     Ok(LogConfig::topic(place, tickpath_log::Policy::Overwrite))
 }
 
-/// The OMS process's life. Its first result is where it listens, its last one what an operator would have heard.
+/// Runs the OMS's process. Its first result is its listening address, the last result its messages to an operator.
 pub(crate) fn oms(role: &OmsRole, parent: &Parent) -> Result<(), LabError> {
     let clock = HostClock::get()?;
     let sends = Sends::with_room(role.line.as_ref().map_or(0, |_| role.expected_orders));
@@ -392,7 +393,7 @@ pub(crate) fn oms(role: &OmsRole, parent: &Parent) -> Result<(), LabError> {
         Some(server) => tickpath_server::run(clock, &config, server, ticks, &stop, ready),
         None => tickpath_oms::layout::run(clock, &config, ticks, &stop, ready),
     };
-    // The last sender goes with it, and the listener ends.
+    // With it the last sender is dropped, and the listener ends.
     drop(server);
     let told = listener.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     save_gaps(&role.out, &gaps.map_err(LabError::other)?)?;
@@ -417,7 +418,7 @@ fn server_config(role: &ServerRole, config: &Config, events: SyncSender<ServerEv
     }
 }
 
-/// Passes on where the OMS listens, and keeps what no run should have heard.
+/// Forwards the OMS's listening address, and returns the events that no run should have.
 fn hear_events(events: &Receiver<ServerEvent>, places: &Sender<String>) -> Vec<String> {
     const MOST_TOLD: usize = 10;
     let (mut told, mut more, mut has_clients) = (Vec::new(), 0, false);
@@ -425,7 +426,7 @@ fn hear_events(events: &Receiver<ServerEvent>, places: &Sender<String>) -> Vec<S
         match &event {
             ServerEvent::Listening(place) => drop(places.send(place.clone())),
             ServerEvent::LoggedIn { .. } => has_clients = true,
-            // The OMS makes the venue's lanes, so it is there before the venue.
+            // The OMS makes the venue's lanes, so it is up before the venue.
             ServerEvent::Notice(Notice::VenueDown(_) | Notice::VenueUp(_) | Notice::LineUp(_)) if !has_clients => {}
             ServerEvent::Gone { why, user, .. } if why == "it logged out" || user == BESIDE_USER => {}
             _ if told.len() == MOST_TOLD => more += 1,
@@ -436,7 +437,7 @@ fn hear_events(events: &Receiver<ServerEvent>, places: &Sender<String>) -> Vec<S
     told
 }
 
-/// The venue on lanes that the OMS has made, polled by whoever has it.
+/// The venue on lanes that the OMS has made, polled by the thread that owns it.
 pub(crate) struct Exchange(Line<HostClock>);
 
 impl Exchange {
@@ -452,7 +453,7 @@ impl Exchange {
         Ok(Self(Line::new(clock, venue, requests, reports, market(&role.market, &clock)?)))
     }
 
-    /// One turn. True if there was something to do; else it rests so.
+    /// Runs a turn. Returns true if there was work; else it rests as `rest` says.
     #[inline]
     pub fn turn(&mut self, rest: Rest) -> Result<bool, LabError> {
         let done = self.0.poll().map_err(|e| LabError::Failed(format!("the venue stopped: {e}")))?;
@@ -464,7 +465,7 @@ impl Exchange {
         Ok(done > 0)
     }
 
-    /// Turns until it is told to stop.
+    /// Runs turns until the stop flag is set.
     pub fn serve(&mut self, wait: Wait, stop: &AtomicBool) -> Result<(), LabError> {
         let rest = match wait {
             Wait::Busy => Rest::Spin,
@@ -478,7 +479,8 @@ impl Exchange {
     }
 }
 
-/// The venue process's life. The OMS has made the lanes, unless it comes by a socket: then the first result is where.
+/// Runs the venue's process. The OMS has made the lanes, unless it connects by a socket: then the first result is its
+/// address.
 pub(crate) fn exchange(role: &ExchangeRole, parent: &Parent) -> Result<(), LabError> {
     let clock = HostClock::get()?;
     if let Some(journal) = &role.sockets {

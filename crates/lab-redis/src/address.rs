@@ -1,4 +1,4 @@
-//! Where a Redis server is, how to log in to it, and a socket to it.
+//! Address of a Redis server, its login, and a socket to it.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -13,14 +13,14 @@ use serde::{Deserialize, Serialize};
 
 use tickpath_harness::LabError;
 
-/// How long a server may take to accept, and to answer.
+/// Max time for a server to accept, and to answer.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What a URL of such a server looks like.
+/// The form of a valid URL.
 const FORM: &str =
     "use redis://[USER:PASSWORD@]HOST:PORT[/DATABASE] or redis+unix:///PATH/TO/SOCKET, and nothing behind";
 
-/// Where a server is, and how to log in to it.
+/// Address and login of a server.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Address {
     host: String,
@@ -33,7 +33,7 @@ pub(super) struct Address {
 }
 
 impl Address {
-    /// Reads a URL. The URL itself is not in errors, because it may hold a password.
+    /// Parses a URL. Errors do not contain the URL, because it may hold a password.
     pub fn parse(url: &str) -> Result<Self, LabError> {
         let refused = |what: &str| LabError::Setting(format!("{what}; {FORM}"));
         if !matches!(url.split_once("://"), Some(("redis" | "redis+unix" | "unix", _))) || url.contains('?') {
@@ -56,13 +56,13 @@ impl Address {
         })
     }
 
-    /// The same server by another way: `HOST:PORT` of a proxy in front of it.
+    /// Returns the same server through `proxy`, given as `HOST:PORT`.
     pub fn through(&self, proxy: &str) -> Self {
         let (host, port) = proxy.rsplit_once(':').expect("a proxy's address has a port");
         Self { host: host.to_owned(), port: port.parse().expect("a proxy's port is a number"), ..self.clone() }
     }
 
-    /// Its name for people, without a password.
+    /// Returns the server's display name, without a password.
     pub fn name(&self) -> String {
         match &self.socket {
             Some(path) => format!("redis+unix://{}", path.display()),
@@ -70,7 +70,7 @@ impl Address {
         }
     }
 
-    /// `HOST:PORT`, of a server that is reached by TCP.
+    /// Returns `HOST:PORT` of a server that is reached by TCP.
     pub fn endpoint(&self) -> String {
         match self.host.contains(':') {
             true => format!("[{}]:{}", self.host, self.port),
@@ -78,17 +78,18 @@ impl Address {
         }
     }
 
-    /// Its Unix socket, if it is reached by one.
+    /// Returns its Unix socket, if it has one.
     pub fn socket(&self) -> Option<&Path> {
         self.socket.as_deref()
     }
 
-    /// Whether it wants a password, which redis-benchmark takes on its command line alone: any user of this host reads that.
+    /// Returns whether the server needs a password, which redis-benchmark accepts only on its command line, readable by
+    /// every user of this host.
     pub fn has_password(&self) -> bool {
         self.password.is_some()
     }
 
-    /// What redis-benchmark is told to reach it, without a password.
+    /// Returns redis-benchmark's arguments for this server, without a password.
     pub fn arguments(&self) -> Vec<String> {
         let place = match &self.socket {
             Some(path) => vec![("-s", path.display().to_string())],
@@ -99,7 +100,7 @@ impl Address {
         all.flat_map(|(flag, value)| [flag.to_owned(), value]).collect()
     }
 
-    /// The commands that log in.
+    /// Returns the commands that log in.
     pub fn login(&self) -> Vec<Vec<String>> {
         let mut commands = Vec::new();
         if let Some(password) = &self.password {
@@ -112,7 +113,7 @@ impl Address {
         commands
     }
 
-    /// A socket to it, which gives up on a server that is silent for [`PATIENCE`].
+    /// Opens a socket to the server, which times out after a silence of [`PATIENCE`].
     pub fn connect(&self) -> io::Result<Stream> {
         let stream = match &self.socket {
             Some(path) => Stream::Unix(UnixStream::connect(path)?),
@@ -122,7 +123,7 @@ impl Address {
         Ok(stream)
     }
 
-    /// What became of a conversation with it, as a sentence with the remedy.
+    /// Returns an I/O error as a sentence with the remedy.
     pub fn sentence(&self, error: &io::Error) -> String {
         let name = self.name();
         match error.kind() {
@@ -157,7 +158,7 @@ impl Address {
 }
 
 impl fmt::Debug for Address {
-    /// The name alone: the rest may hold a password.
+    /// Shows the name only: the rest may hold a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name())
     }

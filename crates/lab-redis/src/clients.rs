@@ -8,9 +8,9 @@
 //!   ended <─ value ──────────────┘
 //!     └── round_trip of one pair; a worker begins the next one at once
 //! ```
-//! A closed loop by nature: a worker sends when it has its answer, so a rate is what the client reaches, not what the
-//! server could. Connecting is timed apart. Clients take turns (A B C …, … C B A). Valid only if every key held what
-//! was set.
+//! A closed loop by nature: a worker sends when it has its answer, so a rate is the client's limit, not the server's.
+//! Connecting is timed separately. Clients take turns (A B C …, … C B A). A run is valid only if every key held the
+//! value that was set.
 
 mod client;
 mod go_redis;
@@ -42,19 +42,19 @@ use tickpath_harness::{Around, Lab, LabError};
 use tickpath_harness::{Parent, Role};
 use tickpath_result::{Counts, ResultFile, Run};
 
-/// All clients, in the order in which they take turns: whoever adds one adds its file, and a line here.
+/// All clients, in the order of their turns. A new client adds its file and its entry here.
 const CLIENTS: [&[Client]; 3] = [redis_py::CLIENTS, rust::CLIENTS, go_redis::CLIENTS];
 
-/// A client may go without an answer for so long, beside twenty round trips: connecting takes some.
+/// Max time without an answer, beyond twenty round trips: connecting takes some of them.
 const SILENCE_S: f64 = 10.0;
 
-/// A word that is no client.
+/// The error for an unknown client.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is no client; use {names}", names = Client::all().map(|client| client.name).collect::<Vec<_>>().join(", "))]
 pub struct ParseClientError(String);
 
 impl Client {
-    /// All of them, in the order in which they take turns.
+    /// Returns all clients in the order of their turns.
     pub fn all() -> impl Iterator<Item = Self> {
         CLIENTS.into_iter().flatten().copied()
     }
@@ -80,8 +80,8 @@ impl Role for SetGetRole {
     }
 }
 
-/// Runs everything into a result file, a run for each repetition of each client; what there is stays there if a later
-/// one fails.
+/// Runs everything and adds a run for each repetition of each client to a result file; earlier runs stay in it if a
+/// later run fails.
 pub fn run(lab: &Lab<'_>, settings: &Settings, result: &mut ResultFile) -> Result<(), LabError> {
     settings.check()?;
     let (runtimes, missing) = Runtimes::prepare(lab, &settings.clients)?;
@@ -99,7 +99,7 @@ pub fn run(lab: &Lab<'_>, settings: &Settings, result: &mut ResultFile) -> Resul
     done
 }
 
-/// One repetition of one client over one route.
+/// A repetition of a client over a route.
 struct Turn<'a> {
     case: Case,
     route: &'a Route,
@@ -108,9 +108,9 @@ struct Turn<'a> {
 }
 
 impl<'a> Turn<'a> {
-    /// All, clients innermost, so that they take turns.
+    /// Returns all turns, with the clients as the innermost loop, so that they take turns.
     fn all(settings: &Settings, routes: &'a [Route]) -> Vec<Self> {
-        // In the order of the table, whatever the order in which they were asked for.
+        // In the order of the table, whatever the order on the command line.
         let wanted = Client::all().filter(|client| settings.clients.contains(client));
         let cases: Vec<Case> = wanted.flat_map(Case::of).collect();
         let mut turns = Vec::new();
@@ -125,12 +125,12 @@ impl<'a> Turn<'a> {
         turns
     }
 
-    /// About how long it takes.
+    /// Estimates the duration.
     fn seconds(&self) -> f64 {
         self.case.seconds(self.pairs, self.route.network_ns)
     }
 
-    /// Runs it.
+    /// Runs the turn.
     fn run(&self, lab: &Lab<'_>, settings: &Settings, runtimes: &Runtimes, target: &Target) -> Result<Run, LabError> {
         let Self { case: Case { client, workers, .. }, route, pairs, .. } = *self;
         let role = SetGetRole {
@@ -150,13 +150,13 @@ impl<'a> Turn<'a> {
         let samples = Samples(rows.iter().map(|&[began, ended]| (began, ended)).collect());
         let mut run = self.describe(settings, runtimes, target);
         run.hops.insert("round_trip".to_owned(), samples.hop(&Runtimes::calibration(client, lab), &[]));
-        // Nobody watched for the host's gaps.
+        // No thread watched for the host's gaps.
         drop_attribution(&mut run);
         tell(&mut run, &outcome, pairs);
         Ok(run)
     }
 
-    /// What is known before it has run.
+    /// Returns a run with everything that is known before it has run.
     fn describe(&self, settings: &Settings, runtimes: &Runtimes, target: &Target) -> Run {
         let Self { case: Case { client, workers, .. }, route, .. } = *self;
         let mut run = Run {
@@ -193,7 +193,7 @@ impl<'a> Turn<'a> {
         run
     }
 
-    /// What is left of it if it failed.
+    /// Returns the run of a failed turn.
     fn failed(&self, settings: &Settings, runtimes: &Runtimes, target: &Target, error: &LabError) -> Run {
         let mut run = self.describe(settings, runtimes, target);
         run.valid = false;
@@ -202,8 +202,8 @@ impl<'a> Turn<'a> {
     }
 }
 
-/// One turn after the other, until one fails. The machine is looked at before and after each round of all clients over
-/// one route.
+/// Runs turn after turn, until one fails. The machine is inspected before and after each round of all clients over a
+/// route.
 fn take(
     lab: &Lab<'_>,
     settings: &Settings,
@@ -212,7 +212,7 @@ fn take(
     target: &mut Target,
     result: &mut ResultFile,
 ) -> Result<(), LabError> {
-    /// Starting and ending the process of a turn, and taking its keys away.
+    /// Seconds to start and end the process of a turn, and to delete its keys.
     const AROUND_S: f64 = 0.7;
     lab.progress.plan(turns.len(), turns.iter().map(|turn| turn.seconds() + AROUND_S).sum());
     for round in turns.chunk_by(|a, b| a.repeat == b.repeat && std::ptr::eq(a.route, b.route)) {
@@ -236,7 +236,7 @@ fn take(
     Ok(())
 }
 
-/// Fills in what the client told, and judges it.
+/// Adds the client's result to the run, and judges it.
 fn tell(run: &mut Run, outcome: &Outcome, wanted: u64) {
     let Outcome { connect_ns, elapsed_ns, pairs, mismatched } = *outcome;
     let per_s = |ns: u64| (ns > 0).then(|| pairs as f64 * 1e9 / ns as f64);

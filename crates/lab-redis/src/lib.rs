@@ -1,4 +1,4 @@
-//! Workloads of Redis itself: what a pipeline gains ([`pipeline`]), and what each client library reaches ([`clients`]).
+//! Workloads of Redis itself: the gain of a pipeline ([`pipeline`]), and the rate of each client library ([`clients`]).
 
 mod address;
 pub mod clients;
@@ -6,5 +6,5 @@ pub mod pipeline;
 
 use tickpath_harness::Playable;
 
-/// What their processes do.
+/// The process roles of both workloads.
 pub const ROLES: &[Playable] = &[Playable::of::<pipeline::PipelineRole>(), Playable::of::<clients::SetGetRole>()];

@@ -6,27 +6,27 @@
 //!   depth replies  <── as few reads as it goes ─────── write
 //!     └──────────────── round_trip ───────────────┘
 //! ```
-//! Each connection waits for all replies before it sends the next batch: a closed loop, which shows the time of a
-//! service and not that of a queue, and the run says so. With a rate, batches leave at intended times instead. Valid
-//! only if every reply came and was no error, numbers that count up came in their order, the number at the end is
-//! right, and, with a rate, the generator kept it and was punctual.
+//! Each connection waits for all replies before it sends the next batch: a closed loop, which shows the service time
+//! without queueing, and the run says so. With a rate, batches leave at intended times instead. A run is valid only if
+//! every reply arrived and was no error, counting replies came in order, the final number is right, and, with a rate,
+//! the generator kept it and was punctual.
 //!
-//! | file              | what it holds                                                              |
+//! | file              | contents                                                                   |
 //! |-------------------|----------------------------------------------------------------------------|
 //! | `run.rs`          | one run, from the key to the result                                        |
-//! | `settings.rs`     | what it is to be, and what is possible                                     |
-//! | `target.rs`       | the server, and the key that a run has on it                               |
-//! | `command.rs`      | what is sent                                                               |
-//! | `load.rs`         | what is to be sent, over which connections, and how far it is              |
-//! | `generator.rs`    | the process that sends it                                                  |
-//! | `in_turn.rs`, `side_by_side.rs` | how it does: over one connection, over many                  |
-//! | `replies.rs`      | what comes back, counted                                                   |
-//! | `usage.rs`        | processor time, system calls and context switches of both ends             |
-//! | `assemble.rs`     | a run of all that                                                          |
-//! | `long.rs`         | a million commands in one pipeline, and what the server holds for it       |
-//! | `against.rs`      | the same beside redis-benchmark                                            |
-//! | `findings.rs`     | what the runs say together: gain, knee, why one by one is slow             |
-//! | `control.rs`      | logging in; asking the server one thing at a time                          |
+//! | `settings.rs`     | settings, and the rules that refuse impossible ones                        |
+//! | `target.rs`       | the server, and the key of a run on it                                     |
+//! | `command.rs`      | the commands                                                               |
+//! | `load.rs`         | the generator's work, its connections and its progress                     |
+//! | `generator.rs`    | the generator's process                                                    |
+//! | `in_turn.rs`, `side_by_side.rs` | its loop: over one connection, over many                     |
+//! | `replies.rs`      | parsing and counting replies                                               |
+//! | `usage.rs`        | CPU time, system calls and context switches of both ends                   |
+//! | `assemble.rs`     | from all reports to a run                                                  |
+//! | `long.rs`         | a million commands in one pipeline, and the server's memory for it         |
+//! | `against.rs`      | the same load beside redis-benchmark                                       |
+//! | `findings.rs`     | findings over all runs: gain, knee, why one by one is slow                 |
+//! | `control.rs`      | logging in; sending the server one command at a time                       |
 
 mod against;
 mod assemble;

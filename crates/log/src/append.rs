@@ -1,4 +1,4 @@
-//! The writing half of the protocol: no files, no processes, only words in their order.
+//! Writing half of the protocol: memory ordering only, without files or processes.
 
 use std::collections::VecDeque;
 
@@ -12,59 +12,59 @@ use crate::segments::Segments;
 use crate::sync::{Ordering, fence};
 use crate::{PublishError, Tail};
 
-/// How many cache lines of the next frame a writer asks for ahead: a kilobyte and its header.
+/// Max cache lines of the next frame that a writer prefetches: a kilobyte and the frame's header.
 const LINES_AHEAD: usize = 17;
 
-/// How many a writer with nothing to do takes in a turn: what comes waits until they are here.
+/// Cache lines that an idle writer takes per turn: a message that arrives waits until they are here.
 const LINES_A_TURN: usize = 4;
 
-/// Appends frames to segments.
+/// Appender of frames to segments.
 pub(crate) struct Appender {
     pub segments: Segments,
     pub control: Control,
     frame: FrameShape,
     segment_bytes: usize,
-    /// Readers gate the writer.
+    /// Set if readers gate the writer.
     gated: bool,
     region: Region,
     index: u64,
     offset: usize,
     sequence: u64,
-    /// The calibration, as every segment's header carries it.
+    /// Calibration bytes, copied into every segment's header.
     calibration: Vec<u8>,
-    /// Index and first sequence number of each segment that is still there, oldest first; empty if the log grows.
+    /// Index and first sequence number of each segment still present, oldest first; empty for a growing log.
     bases: VecDeque<(u64, u64)>,
-    /// No cursor was below this when they were last looked at, and so many readers had joined by then.
+    /// Lower bound of all cursors at the last check, and the number of joins by then.
     slowest: u64,
     joined: u64,
-    /// The group's cursor was here when it was last looked at; all ones if the log is no queue.
+    /// Group's cursor at the last check; all ones if the log is no queue.
     done_below: u64,
 }
 
-/// Why a new segment cannot be entered.
+/// Reason why the next segment cannot be entered.
 pub(crate) enum Blocked {
-    /// This reader's cursor is in the segment that would be recycled.
+    /// The cursor of this reader is in the segment that would be recycled.
     By(usize),
     /// A message of a queue in the segment that would be recycled is not done.
     ByGroup,
-    /// It cannot be made.
+    /// The segment cannot be created.
     Io(std::io::Error),
 }
 
-/// What a log is written with.
+/// Parts that an appender is built from.
 pub(crate) struct Parts<'a> {
     pub segments: Segments,
     pub control: Control,
     pub frame: FrameShape,
     pub segment_bytes: usize,
-    /// Readers gate the writer.
+    /// Set if readers gate the writer.
     pub gated: bool,
-    /// As every segment's header carries it.
+    /// Calibration bytes, for every segment's header.
     pub calibration: &'a [u8],
 }
 
 impl Appender {
-    /// An appender on fresh segments, whose first frame has the number `first`.
+    /// Builds an appender on fresh segments, whose first frame has the sequence number `first`.
     pub fn fresh(mut parts: Parts, first: u64) -> std::io::Result<Self> {
         let region = parts.segments.make(0)?;
         let tail = Tail { sequence: first, segment: 0, offset: SEGMENT_HEADER_BYTES as u64 };
@@ -73,8 +73,8 @@ impl Appender {
         Ok(appender)
     }
 
-    /// An appender that goes on behind `tail`, in the region of its segment; with the bases of all that are there if they
-    /// are a ring.
+    /// Builds an appender that resumes behind `tail`, in the region of its segment; `bases` names all segments present
+    /// if the log is a ring.
     pub fn at(parts: Parts, region: Region, tail: Tail, bases: VecDeque<(u64, u64)>) -> Self {
         let Parts { segments, control, frame, segment_bytes, gated, calibration } = parts;
         Self {
@@ -95,52 +95,52 @@ impl Appender {
         }
     }
 
-    /// The sequence number of the next frame.
+    /// Returns the sequence number of the next frame.
     pub fn sequence(&self) -> u64 {
         self.sequence
     }
 
-    /// The sequence number of the oldest frame that is there.
+    /// Returns the sequence number of the oldest frame still present.
     pub fn oldest(&self) -> u64 {
         self.bases.front().map_or(self.sequence, |&(_, base)| base)
     }
 
-    /// Where the log ends.
+    /// Returns the end of the log.
     #[inline]
     pub fn tail(&self) -> Tail {
         Tail { sequence: self.sequence, segment: self.index, offset: self.offset as u64 }
     }
 
-    /// True if the segment that is being filled was stamped by this clock.
+    /// Returns true if the current segment's header carries this calibration.
     pub fn is_stamped_by(&self, calibration: &[u8]) -> bool {
         let mut there = vec![0; calibration.len()];
         self.region.copy_out(SEGMENT_CALIBRATION, &mut there);
         there == calibration
     }
 
-    /// Looks at all cursors again before the next segment is recycled.
+    /// Forces a new check of all cursors before the next segment is recycled.
     pub fn forget_cursors(&mut self) {
         (self.slowest, self.done_below) = (0, 0);
     }
 
-    /// The segment that is being filled.
+    /// Returns the index of the current segment.
     pub fn index(&self) -> u64 {
         self.index
     }
 
-    /// Its memory.
+    /// Returns the memory of the current segment.
     pub fn region(&self) -> &Region {
         &self.region
     }
 
-    /// From here on a file that is cut short ends nobody.
+    /// Guards the mappings: from here on a truncated file kills no process.
     #[cfg(not(loom))]
     pub fn guard(&mut self) -> std::io::Result<()> {
         self.region.guard()?;
         self.segments.guard()
     }
 
-    /// Appends one frame and makes it visible. Wakes nobody.
+    /// Appends one frame and makes it visible. Wakes no reader.
     #[inline(always)]
     pub fn append(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), AppendError> {
         let bytes = self.frame.bytes(payload.len());
@@ -153,8 +153,8 @@ impl Appender {
         }
         let commit = Commit::new(payload.len(), kind, self.sequence);
         self.write(at, commit, stamp, payload);
-        // Pairs with the reader's acquire of the same word: whoever sees it sees the payload, and sees the next commit
-        // word as zero or as ours.
+        // Pairs with the reader's acquire of the same word: a reader that sees the word sees the payload, and sees the
+        // next commit word as zero or as this writer's.
         self.region.word(at).store(commit.0, Ordering::Release);
         self.offset = next;
         self.sequence += 1;
@@ -162,7 +162,7 @@ impl Appender {
     }
 
     /// Appends frames until one does not fit the segment, or is too long, and makes them visible together: the first
-    /// commit word is stored last. Gives how many. Wakes nobody.
+    /// commit word is stored last. Returns their number. Wakes no reader.
     #[inline]
     pub fn append_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> usize {
         let Some((head, rest)) = payloads.split_first() else { return 0 };
@@ -175,16 +175,16 @@ impl Appender {
         if next < self.segment_bytes {
             self.region.word(next).store(0, Ordering::Relaxed);
         }
-        // The first frame comes last, all of it: readers look at its line all the while.
+        // The whole first frame comes last: readers poll its line all the while.
         let commit = Commit::new(head.len(), kind, from);
         self.write(first, commit, stamp, head);
-        // Pairs with the reader's acquire, for all of the batch: nobody looks behind this word before it is there.
+        // Pairs with the reader's acquire, for the whole batch: no reader reads behind this word before it is stored.
         self.region.word(first).store(commit.0, Ordering::Release);
         (self.offset, self.sequence) = (next, from + 1 + count as u64);
         count + 1
     }
 
-    /// Writes frames that nobody looks at yet, as many as have their place; gives how many, and where they end.
+    /// Writes frames that no reader reads yet, as many as fit the segment; returns their number and their end.
     fn append_unseen(&self, mut next: usize, from: u64, stamp: u64, kind: u8, payloads: &[&[u8]]) -> (usize, usize) {
         let mut count = 0;
         while let Some(first) = payloads.get(count).filter(|first| first.len() <= MAX_PAYLOAD_BYTES) {
@@ -210,22 +210,23 @@ impl Appender {
         (count, next)
     }
 
-    /// Where a frame at this place would end, if it has its place in the segment.
+    /// Returns the end of a frame at this offset, if the frame fits the segment.
     #[inline(always)]
     fn end_of(&self, at: usize, payload: &[u8]) -> Option<usize> {
         let behind = at + self.frame.bytes(payload.len());
         (behind <= self.segment_bytes && payload.len() <= MAX_PAYLOAD_BYTES).then_some(behind)
     }
 
-    /// Whoever is killed in a batch leaves whole frames behind none. In a log with checksums that would be a hole.
+    /// Marks a batch as open: a writer killed in it leaves whole frames behind a missing one, which without the mark
+    /// would be a hole in a log with checksums.
     fn open_batch(&self, at: usize) {
         self.region.word(at).store(Commit::open(self.sequence).0, Ordering::Relaxed);
-        // Pairs with the acquire of who looks whether a hole is one.
+        // Pairs with the acquire of a reader that checks for a hole.
         fence(Ordering::Release);
     }
 
-    /// Writes all of a frame but its commit word. Its first line comes last: readers look at it all the while, and would
-    /// take it away again before the rest is there.
+    /// Writes all of a frame but its commit word. Its first line comes last: readers poll it, and would take it away
+    /// again before the rest is written.
     #[inline(always)]
     fn write(&self, at: usize, commit: Commit, stamp: u64, payload: &[u8]) {
         let (head, rest) = payload.split_at(payload.len().min(LINE_BYTES - FRAME_HEADER_BYTES));
@@ -246,8 +247,8 @@ impl Appender {
         self.region.word(at + self.frame.crc_at(payload.len())).store(u64::from(sum), Ordering::Relaxed);
     }
 
-    /// Asks for the lines of the next frame, guessing that it is as long as the last one. Readers hold copies of them
-    /// from the last lap; taking those back now is cheaper than when the message is there.
+    /// Prefetches the lines of the next frame, assuming the last one's length. Readers hold copies of them from the
+    /// last lap; taking those back now is cheaper than when the message arrives.
     #[inline(always)]
     pub fn expect_next(&self, payload: usize) {
         let bytes = self.frame.bytes(payload);
@@ -256,10 +257,9 @@ impl Appender {
         }
     }
 
-    /// Takes a few lines of the next frame from the readers, if it is as long as that: others in each turn, round and
-    /// round. By a store, for `prefetchw` leaves them with the readers, at least on the processors that this was measured on;
-    /// behind the tail of its segment nobody looks for anything. The first lines stay where they are: readers ask for them
-    /// all the while.
+    /// Takes a few lines of the next frame from the readers, assuming this length: others in each turn, round and
+    /// round. Uses a store, because `prefetchw` leaves the lines with the readers, at least on the processors measured;
+    /// behind the tail of its segment no reader reads. Skips the first lines: readers poll them all the while.
     #[inline]
     pub fn take_lines(&self, payload: usize, turn: u32) {
         let end = (self.offset + self.frame.bytes(payload)).min(self.segment_bytes);
@@ -280,7 +280,7 @@ impl Appender {
         self.roll().map_err(AppendError::Blocked)
     }
 
-    /// Makes sure that a frame with such a payload has its place.
+    /// Ensures that a frame with a payload of this length fits the current segment.
     pub fn make_room(&mut self, payload: usize) -> Result<(), AppendError> {
         let bytes = self.frame.bytes(payload);
         if self.offset + bytes > self.segment_bytes || payload > MAX_PAYLOAD_BYTES {
@@ -289,7 +289,7 @@ impl Appender {
         Ok(())
     }
 
-    /// Makes sure that a batch has its place in one segment, or its first message, if all of it has none.
+    /// Ensures that a batch fits one segment, or at least its first message, if the batch is larger than a segment.
     pub fn make_room_for_all(&mut self, payloads: &[&[u8]]) -> Result<(), AppendError> {
         if let Some(first) = payloads.first().filter(|first| first.len() > MAX_PAYLOAD_BYTES) {
             return Err(AppendError::TooLarge(first.len()));
@@ -317,7 +317,7 @@ impl Appender {
         Ok(())
     }
 
-    /// Makes sure that no registered reader and no group still needs what the new segment replaces.
+    /// Ensures that no registered reader and no group still needs the segment that the new one replaces.
     fn gate(&mut self, region: &Region, next: u64) -> Result<(), Blocked> {
         let Some(ring) = self.segments.ring_len().filter(|_| self.gated) else { return Ok(()) };
         if next < ring {
@@ -325,24 +325,24 @@ impl Appender {
         }
         let still_needed_below =
             self.bases.iter().find(|(index, _)| index + ring > next).map_or(self.sequence, |b| b.1);
-        // The group comes first: its cursor never goes back, so it needs no fence, and its pullers may take an odd
-        // generation for a sign that all messages of the segment are done.
+        // The group comes first: its cursor never goes back, so the check needs no fence, and pullers may take an odd
+        // generation as proof that all messages of the segment are done.
         if self.done_below < still_needed_below {
             self.done_below = self.control.group().unwrap_or(u64::MAX);
             if self.done_below < still_needed_below {
                 return Err(Blocked::ByGroup);
             }
         }
-        // Who plainly stands there is told of before the generation changes: a writer that is killed while it is odd
-        // leaves the segment to nobody, unread.
+        // A reader plainly in the way is reported before the generation changes: a writer killed while it is odd would
+        // leave the segment unreadable, with unread messages.
         if self.slowest <= still_needed_below || self.control.joined() != self.joined {
             let slowest = self.control.registered().min_by_key(|reader| reader.cursor);
             if let Some(reader) = slowest.filter(|reader| reader.cursor <= still_needed_below) {
                 return Err(Blocked::By(reader.slot));
             }
         }
-        // A reader that comes now publishes its cursor and then looks at the generation; we change the generation and
-        // then look at the cursors. With a full fence on both sides one of us sees the other.
+        // A reader that joins now publishes its cursor and then checks the generation; the writer changes the
+        // generation and then checks the cursors. With a full fence on both sides at least one sees the other.
         let generation = region.word(GENERATION);
         let before = generation.load(Ordering::Relaxed);
         generation.store(changing(next), Ordering::SeqCst);
@@ -352,7 +352,7 @@ impl Appender {
             return Ok(());
         }
         self.joined = joined;
-        // All slots: who is just coming, or was killed as it came or went, is not counted right.
+        // All slots: the count is wrong about a reader that is just joining, or was killed while it joined or left.
         let slowest = self.control.registered().min_by_key(|reader| reader.cursor);
         self.slowest = slowest.map_or(u64::MAX, |reader| reader.cursor);
         match slowest {
@@ -365,11 +365,11 @@ impl Appender {
         }
     }
 
-    /// Takes a segment over for `index`: odd generation, nothing in it, even generation.
+    /// Takes over a segment for `index`: odd generation, empty segment, even generation.
     fn open_segment(&mut self, region: &Region, index: u64) {
         region.word(GENERATION).store(changing(index), Ordering::Relaxed);
-        // Pairs with the acquire fence of a reader between its copy and its second look at the generation: if it
-        // copied a byte that we change from here on, it sees at least this generation.
+        // Pairs with the acquire fence of a reader between its copy and its second check of the generation: a reader
+        // that copied a byte changed from here on sees at least this generation.
         fence(Ordering::Release);
         region.word(SEGMENT_HEADER_BYTES).store(0, Ordering::Relaxed);
         region.word(BASE_SEQUENCE).store(self.sequence, Ordering::Relaxed);
@@ -394,7 +394,7 @@ impl Appender {
     }
 }
 
-/// Why a frame was not appended.
+/// Reason why a frame was not appended.
 pub(crate) enum AppendError {
     TooLarge(usize),
     Blocked(Blocked),
@@ -410,7 +410,7 @@ impl From<AppendError> for PublishError {
     }
 }
 
-/// The checksum of a frame: everything that a reader will believe.
+/// Returns the checksum of a frame, over every byte that a reader trusts.
 pub(crate) fn frame_crc(commit: Commit, stamp: u64, payload: &[u8]) -> u32 {
     let mut head = [0; 16];
     head[..8].copy_from_slice(&commit.0.to_le_bytes());

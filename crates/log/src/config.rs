@@ -1,4 +1,4 @@
-//! What a log is made like.
+//! Configuration of a log.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,19 +8,19 @@ use rustix::process::getegid;
 use crate::layout::HEADER_BYTES;
 use crate::{OpenError, Owner, Place};
 
-/// The largest segments, and the most of them in a ring.
+/// Max bytes of a segment, and max segments of a ring.
 pub(crate) const MAX_SEGMENT_BYTES: usize = 1 << 30;
 pub(crate) const MAX_SEGMENTS: usize = 4096;
 
-/// What a full log does. Chosen by name, never silent.
+/// Behaviour of a full log, chosen by name, never silent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
-    /// The writer never waits; a reader that is lapped learns exactly how many messages it missed.
+    /// The writer never waits; a reader that is lapped receives the exact number of lost messages.
     Overwrite,
-    /// The writer is told when a registered reader is a whole ring behind, and when there is none. If the log is a
-    /// queue, it is told when the oldest message that is not done is a whole ring behind.
+    /// Publishing fails while a registered reader is a whole ring behind, and while there is none. In a queue, it fails
+    /// while the oldest message that is not done is a whole ring behind.
     Fail,
-    /// Everything stays; the log grows.
+    /// Every message stays; the log grows.
     Keep,
 }
 
@@ -42,7 +42,7 @@ impl Policy {
         }
     }
 
-    /// The word on the command line.
+    /// Returns the policy's name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Overwrite => "overwrite",
@@ -58,7 +58,7 @@ impl fmt::Display for Policy {
     }
 }
 
-/// A word that is no policy.
+/// Error: the text names no policy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is no full policy; use overwrite, fail or keep")]
 pub struct ParsePolicyError(String);
@@ -76,33 +76,33 @@ impl FromStr for Policy {
     }
 }
 
-/// How a writer makes its log.
+/// Configuration with which a writer creates its log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// Where.
+    /// Location of the log.
     pub place: Place,
-    /// What a full log does.
+    /// Behaviour when the log is full.
     pub policy: Policy,
     /// Bytes of a segment, a multiple of 4,096. The longest message is a little shorter.
     pub segment_bytes: usize,
-    /// Segments in the ring, at least 2; a log that grows ignores it.
+    /// Number of segments in the ring, at least 2; ignored by a growing log.
     pub segments: usize,
     /// Bytes that a growing log allocates and faults in when it is opened.
     pub reserve_bytes: u64,
-    /// The number of the first message of a log that does not exist yet; usually 0.
+    /// Sequence number of the first message of a new log; usually 0.
     pub first_sequence: u64,
-    /// Permissions of its files. If a group may write them, its members are trusted: it is the effective group of this
-    /// process, or the one of [`Place::shared_with`].
+    /// Permissions of the log's files. If a group may write them, its members are trusted: the effective group of this
+    /// process, or the group of [`Place::shared_with`].
     pub mode: u32,
-    /// Whose a log is that does not exist yet; usually nobody's.
+    /// Owner of a new log; usually none.
     pub owner: Owner,
-    /// A `fail` log that does not exist yet names one reader without which nothing of it is read: its cursor holds the
-    /// writer whether or not it lives, and the writer is told when it is away.
+    /// Set if a new `fail` log names one mandatory reader, without which it counts as unread: that reader's cursor
+    /// gates the writer whether or not its process lives, and publishing fails while it is away.
     pub mandatory: bool,
 }
 
 impl Config {
-    /// A bus topic: eight segments of 128 KiB, which stay in a core's second-level cache.
+    /// Returns the configuration of a bus topic: eight segments of 128 KiB, which stay in a core's second-level cache.
     pub fn topic(place: Place, policy: Policy) -> Self {
         Self {
             place,
@@ -117,17 +117,17 @@ impl Config {
         }
     }
 
-    /// A queue: eight segments of 2 MiB, whose messages stay until they are done.
+    /// Returns the configuration of a queue: eight segments of 2 MiB, whose messages stay until they are done.
     pub fn queue(place: Place) -> Self {
         Self { segment_bytes: 2 << 20, ..Self::topic(place, Policy::Fail) }
     }
 
-    /// A journal: keeps everything, in segments of 16 MiB.
+    /// Returns the configuration of a journal: keeps everything, in segments of 16 MiB.
     pub fn journal(place: Place) -> Self {
         Self { segment_bytes: 16 << 20, segments: 0, ..Self::topic(place, Policy::Keep) }
     }
 
-    /// The same with a place that trusts the group which the mode lets write.
+    /// Returns the same configuration with a place that trusts the group which the mode lets write.
     pub(crate) fn with_group(&self) -> Self {
         let shares = self.mode & 0o020 != 0 && !self.place.is_shared();
         let place = self.place.clone();

@@ -1,14 +1,14 @@
-//! Counters in shared memory: named runs of words that one process counts in, and any other can read.
+//! Counters in shared memory: named runs of words that one process updates, and any other can read.
 //!
 //! ```text
 //!   0      magic    version    incarnation    pid    runs    words    (a word each)
-//!   64     a run: its name (56 bytes, padded with zeros), how many words it has (8 bytes)
+//!   64     a run: its name (56 bytes, padded with zeros), its number of words (8 bytes)
 //!   …      the words of all runs, one behind the other, from the next multiple of 64 on
 //! ```
 //!
-//! Each is written whole before it takes its name, and never changes its shape. There is one writer, so counting is a load
-//! and a store, both relaxed: a reader sees each word as it is at some moment, and not all of them at the same one.
-//! Another start of the writer makes new ones under the same name: [`CountersReader::is_current`] tells.
+//! The file is complete before it gets its name, and never changes its layout. There is one writer, so an update is a
+//! load and a store, both relaxed: a reader sees each word at some moment, and not all of them at the same moment. A
+//! restart of the writer creates a new file under the same name, which [`CountersReader::is_current`] detects.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -27,13 +27,13 @@ const MAGIC: u64 = u64::from_le_bytes(*b"TICKCNT1");
 const VERSION: u32 = 1;
 const HEAD_BYTES: usize = 64;
 const RUN_BYTES: usize = 64;
-/// The longest name of a run, in bytes.
+/// Max bytes of a run's name.
 const NAME_BYTES: usize = 56;
-/// More is no file of counters, whatever its header says.
+/// Limits of a plausible header.
 const MOST_RUNS: u64 = 1 << 16;
 const MOST_WORDS: u64 = 1 << 20;
 const MODE: u32 = 0o600;
-/// The file in the folder of the name, and the same while it is made.
+/// File in the folder of the name, and its draft during creation.
 const FILE: &str = "words";
 const DRAFT: &str = "words.new";
 
@@ -43,7 +43,7 @@ const INCARNATION_AT: usize = 16;
 const RUNS_AT: usize = 32;
 const WORDS_AT: usize = 40;
 
-/// Words that this process counts in; gone from shared memory when dropped.
+/// Counters that this process updates; removed from shared memory when dropped.
 pub struct Counters {
     words: Region,
     place: Place,
@@ -52,8 +52,8 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Makes counters of zero under a name of shared memory, in runs of a name and a number of words each. The incarnation
-    /// is a number that no earlier writer of these counters had.
+    /// Creates zeroed counters under a name of shared memory, in runs of a name and a number of words each.
+    /// `incarnation` must be a number that no earlier writer of these counters had.
     pub fn open(place: &Place, incarnation: u64, runs: &[(String, usize)]) -> Result<Self, OpenError> {
         let fail = |e| OpenError::from_io(place, 0, e);
         DirBuilder::new().recursive(true).mode(MODE | 0o100).create(place.dir()).map_err(fail)?;
@@ -79,21 +79,21 @@ impl Counters {
             region.copy_in(at, name.as_bytes());
             region.word(at + NAME_BYTES).store(*words as u64, Ordering::Relaxed);
         }
-        // The name is given to what is whole: a reader that finds it never sees the header half written.
+        // Renamed once complete: a reader that finds the file never sees a half-written header.
         folder.rename(DRAFT, &folder, FILE).map_err(fail)?;
         region.populate();
         let born = Birthplace::here();
         Ok(Self { words: region.part(from, words * 8), place: place.clone(), born, _lock: lock })
     }
 
-    /// Counts on: a load and a store, for there is no other writer.
+    /// Adds to a counter: a load and a store, because there is no other writer.
     #[inline(always)]
     pub fn add(&mut self, word: usize, more: u64) {
         let word = self.words.word(word * 8);
         word.store(word.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
     }
 
-    /// Says how much there is now.
+    /// Sets a gauge.
     #[inline(always)]
     pub fn set(&mut self, word: usize, value: u64) {
         self.words.word(word * 8).store(value, Ordering::Relaxed);
@@ -102,7 +102,7 @@ impl Counters {
 
 impl Drop for Counters {
     fn drop(&mut self) {
-        // A forked child's copy counts nothing.
+        // A forked child's copy is not the writer.
         if self.born.is_elsewhere() {
             return;
         }
@@ -113,11 +113,11 @@ impl Drop for Counters {
     }
 }
 
-/// Somebody's counters, mapped to be read only.
+/// Another process's counters, mapped read-only.
 pub struct CountersReader {
     place: Place,
     words: Region,
-    /// Each run with its first word and how many it has.
+    /// Each run with its first word and its number of words.
     runs: Vec<(String, usize, usize)>,
     incarnation: u64,
     /// Device and inode.
@@ -137,7 +137,7 @@ impl CountersReader {
             return Err(damaged("its header is cut short"));
         }
         let region = Region::mapped(Mapping::new(&file, 0, bytes, Access::Read).map_err(fail)?);
-        // Whoever cuts the file short later gets zeros read, and ends nobody.
+        // A later truncation of the file makes reads return zeros, and kills no process.
         region.guard().map_err(fail)?;
         let head = |at: usize| region.word(at).load(Ordering::Relaxed);
         if head(0) != MAGIC {
@@ -158,23 +158,23 @@ impl CountersReader {
         Ok(Self { place: place.clone(), words, runs, incarnation, file: (metadata.dev(), metadata.ino()) })
     }
 
-    /// The number of the writer's start.
+    /// Returns the incarnation of the writer.
     pub fn incarnation(&self) -> u64 {
         self.incarnation
     }
 
-    /// The process that counts here, if it lives.
+    /// Returns the process that writes the counters, if it lives.
     pub fn writer(&self) -> Option<u32> {
         lock::holder(&self.place, WRITER_LOCK, 0).ok().flatten().filter(|_| self.is_current())
     }
 
-    /// False once another start of the writer has counters of its own under this name, or none has any more.
+    /// Returns false once a restart of the writer has new counters under this name, or the name is gone.
     pub fn is_current(&self) -> bool {
         let now = self.place.open_folder().and_then(|folder| folder.look(FILE));
         now.is_ok_and(|now| (now.dev(), now.ino()) == self.file)
     }
 
-    /// The runs: each with its name, and its words as they are now.
+    /// Returns the runs: each with its name, and its words as they are now.
     pub fn runs(&self) -> impl Iterator<Item = (&str, Vec<u64>)> + '_ {
         self.runs.iter().map(|(name, first, words)| {
             let read = |word: usize| self.words.word(word * 8).load(Ordering::Relaxed);
@@ -199,7 +199,7 @@ fn read_runs(region: &Region, count: usize, most: usize) -> Option<Vec<(String, 
     Some(runs)
 }
 
-/// Where the words begin behind so many runs.
+/// Returns the offset of the first word behind this number of runs.
 fn words_from(runs: usize) -> usize {
     HEAD_BYTES + runs * RUN_BYTES
 }

@@ -1,4 +1,4 @@
-//! What can go wrong, each with its remedy.
+//! Errors, each with its remedy.
 
 use std::io;
 
@@ -10,96 +10,96 @@ use crate::folder::Distrust;
 #[cfg(not(loom))]
 use crate::{Place, PlaceError, Process};
 
-/// Why a log could not be opened for writing or reading.
+/// Reason why a log could not be opened for writing or reading.
 #[cfg(not(loom))]
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The name is no name.
+    /// Invalid name.
     #[error(transparent)]
     Place(#[from] PlaceError),
-    /// No writer has made it, or it was removed.
+    /// No writer has created the log, or it was removed.
     #[error(
         "{0} does not exist: no writer has made it, or its files were removed. Start the writer, or check the name"
     )]
     NotFound(Place),
-    /// The one writer is somebody else.
+    /// Another process is the log's writer.
     #[error(
         "{place} already has a writer, {}; a log has one writer. Stop that one, or write to a log of your own",
         Process(*.pid)
     )]
     HasWriter {
-        /// Which log.
+        /// The log.
         place: Place,
-        /// The process that writes it.
+        /// Process id of its writer.
         pid: u32,
     },
-    /// The mandatory reader is somebody else.
+    /// Another process is the log's mandatory reader.
     #[error("{place} is read by its one mandatory reader already, {}; stop that one first", Process(*.pid))]
     HasReader {
-        /// Which log.
+        /// The log.
         place: Place,
-        /// The process that reads it.
+        /// Process id of its mandatory reader.
         pid: u32,
     },
-    /// A log that was made without one.
+    /// The log names no mandatory reader.
     #[error("{0} names no mandatory reader; register as any other reader does, or make the log with one")]
     NoMandatory(Place),
-    /// Another format.
+    /// Another format version.
     #[error(
         "{place} has format version {found}, this program reads version {expected}; read it with the program that wrote it, or remove it"
     )]
     Version {
-        /// Which log.
+        /// The log.
         place: Place,
-        /// The version in its header.
+        /// Version in its header.
         found: u32,
-        /// The version of this code.
+        /// Version that this code reads.
         expected: u32,
     },
-    /// No log at all, or a damaged one.
+    /// A damaged log, or a file that is no log.
     #[error("{place} is damaged or no log: {what}. Restore it, or remove it to start anew")]
     Damaged {
-        /// Which log.
+        /// The log.
         place: Place,
-        /// What is wrong with it.
+        /// Description of the damage.
         what: String,
     },
-    /// It exists with other parameters.
+    /// The log exists with other parameters.
     #[error("{place} exists with {found}, but {wanted} was asked for; use the same, or remove it first")]
     Differs {
-        /// Which log.
+        /// The log.
         place: Place,
-        /// What it has.
+        /// Parameters of the existing log.
         found: String,
-        /// What was asked for.
+        /// Parameters requested.
         wanted: String,
     },
-    /// Its stamps come from a counter that is not ours.
+    /// Stamps of the log come from another counter or boot.
     #[error(
         "{place} is stamped by another clock ({found}); stamps of different boots or counters cannot be subtracted. Remove it to start anew"
     )]
     Clock {
-        /// Which log.
+        /// The log.
         place: Place,
-        /// The source in its header.
+        /// Source in its header.
         found: String,
     },
-    /// Parameters that make no log.
+    /// Invalid parameters.
     #[error("{0}")]
     Config(String),
-    /// A sequence number that is not there yet.
+    /// A sequence number beyond the end of the log.
     #[error(
         "{place} ends before sequence number {tail}; {asked} has not been written yet. Name a number up to that, or none"
     )]
     Future {
-        /// Which log.
+        /// The log.
         place: Place,
-        /// The number asked for.
+        /// Sequence number requested.
         asked: u64,
-        /// The next number to be written.
+        /// Sequence number of the next message to be written.
         tail: u64,
     },
-    /// A log that nobody has made a queue.
+    /// The log is no queue.
     #[error("{0} is no queue; start who pushes to it, or check the name")]
     NoQueue(Place),
     /// A queue on a disk is full of messages that are stamped by another boot's clock.
@@ -108,59 +108,59 @@ pub enum OpenError {
     /// All slots of a queue are taken.
     #[error("{0} has 64 pullers already; stop one")]
     TooManyPullers(Place),
-    /// There is no clock to look after other pullers by.
+    /// No clock for the periodic checks of other pullers.
     #[error(transparent)]
     NoClock(#[from] CalibrationError),
     /// All cursors are taken.
     #[error("{0} has 256 registered readers already; stop one, or read an 'overwrite' topic without registering")]
     TooManyReaders(Place),
-    /// It cannot be made where it was to lie.
+    /// The log's folder cannot be created.
     #[error("{place} cannot be made ({reason}); {}", other_folder(.place))]
     Folder {
-        /// Which log.
+        /// The log.
         place: Place,
-        /// What the operating system says.
+        /// Error of the operating system.
         reason: io::Error,
     },
-    /// Not allowed.
+    /// Permission denied.
     #[error("no permission for {place} ({reason}); its owner decides with the mode it makes it with")]
     Permission {
-        /// Which log.
+        /// The log.
         place: Place,
-        /// What the operating system says.
+        /// Error of the operating system.
         reason: io::Error,
     },
-    /// Another user has made it, or could change it under us.
+    /// Another user has created the log, or could change it during use.
     #[error("{place} is not used: {reason}")]
     Distrusted {
-        /// Which log.
+        /// The log.
         place: Place,
-        /// Which folder or file, why, and the remedy.
+        /// Folder or file, reason and remedy.
         reason: Distrust,
     },
     /// No space.
     #[error("no space for {bytes} bytes of {place} ({reason}); free some, or ask for smaller segments")]
     NoSpace {
-        /// Which log.
+        /// The log.
         place: Place,
-        /// Bytes that were needed.
+        /// Bytes needed.
         bytes: u64,
-        /// What the operating system says.
+        /// Error of the operating system.
         reason: io::Error,
     },
-    /// Anything else.
+    /// Any other error.
     #[error("cannot use {place}: {reason}")]
     Io {
-        /// Which log.
+        /// The log.
         place: Place,
-        /// What the operating system says.
+        /// Error of the operating system.
         reason: io::Error,
     },
 }
 
 #[cfg(not(loom))]
 impl OpenError {
-    /// The variant for an error of the operating system.
+    /// Returns the variant for an error of the operating system.
     pub(crate) fn from_io(place: &Place, bytes: u64, reason: io::Error) -> Self {
         let place = place.clone();
         let reason = match reason.downcast::<Distrust>() {
@@ -178,7 +178,7 @@ impl OpenError {
         }
     }
 
-    /// The same where the folder of a log was to be made: what is missing or not allowed then is not the log.
+    /// Returns the variant for a failed creation of a log's folder: a missing or forbidden path is then not the log itself.
     pub(crate) fn no_folder(place: &Place, reason: io::Error) -> Self {
         match reason.raw_os_error() {
             Some(libc::ENOSPC | libc::EDQUOT) => Self::from_io(place, 0, reason),
@@ -187,7 +187,7 @@ impl OpenError {
     }
 }
 
-/// What to do where a log's folder cannot be made.
+/// Returns the remedy where a log's folder cannot be created.
 #[cfg(not(loom))]
 fn other_folder(place: &Place) -> &'static str {
     match place.is_shared_memory() {
@@ -196,7 +196,7 @@ fn other_folder(place: &Place) -> &'static str {
     }
 }
 
-/// Why a message was not published. It is still the caller's: nothing of it is in the log.
+/// Reason why a message was not published. The log holds no part of it; the caller may publish it again.
 #[derive(Debug, thiserror::Error)]
 pub enum PublishError {
     /// A registered reader of a `fail` topic, or a queue's oldest message, is a whole ring behind.
@@ -204,77 +204,77 @@ pub enum PublishError {
         "the log is full: a registered reader, or a queue's oldest message, is a whole ring behind; publish again when it has caught up, or stop that reader"
     )]
     Full,
-    /// A `fail` topic without a reader, or without the one that it names.
+    /// A `fail` topic without a reader, or without the mandatory reader that it names.
     #[error(
         "no reader is registered on this 'fail' topic, or the one that must read it is away; start it, or use 'overwrite'"
     )]
     NoReader,
-    /// The writer belongs to the process that opened it.
+    /// The writer belongs to the process that opened it; this one is a fork.
     #[error("this process is a fork of the one that writes the log; a log has one writer. Open a log of your own here")]
     Forked,
-    /// Longer than a segment.
+    /// Message longer than a segment.
     #[error("a message of {bytes} bytes does not fit; this log takes up to {limit}. Ask for larger segments")]
     TooLarge {
-        /// The message.
+        /// Length of the message.
         bytes: usize,
-        /// The most that fits.
+        /// Max length that fits.
         limit: usize,
     },
     /// Kinds below 16 mark the log's own frames.
     #[error("message kind {0} is reserved for the log itself; use 16 to 255")]
     Kind(u8),
-    /// The disk is full, or worse.
+    /// The disk is full, or failed.
     #[error("the log cannot grow: {0}; free space on its disk. What was published before is kept")]
     Grow(#[source] io::Error),
 }
 
-/// A batch that was published in part.
+/// Error of a batch that was published in part.
 #[derive(Debug, thiserror::Error)]
 #[error("{done} messages of the batch are published, then: {error}")]
 pub struct BatchError {
-    /// How many messages were published, from the first on.
+    /// Number of messages published, from the first on.
     pub done: usize,
-    /// Why the next one was not.
+    /// Reason why the next message was not published.
     pub error: PublishError,
 }
 
-/// Why a log cannot be read on.
+/// Reason why a log cannot be read further.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// A frame is not what its commit word says.
+    /// A frame contradicts its commit word.
     #[error(
         "damaged at sequence {sequence}, byte {offset} of segment {segment}: {what}; what lies before is good. Restore it from a copy"
     )]
     Damaged {
-        /// The sequence number that should be there.
+        /// Sequence number of the missing message.
         sequence: u64,
-        /// The segment.
+        /// Segment index.
         segment: u64,
-        /// The byte in the segment.
+        /// Byte offset in the segment.
         offset: usize,
-        /// What is wrong.
+        /// Description of the damage.
         what: &'static str,
     },
-    /// One message of a queue.
+    /// One damaged message of a queue.
     #[error(
         "message {sequence} of the queue is damaged, byte {offset} of segment {segment}: {what}; it was set aside and does not come again. Pull on for the next one, and push it once more if it is still needed"
     )]
     SetAside {
-        /// Its number.
+        /// Sequence number.
         sequence: u64,
-        /// The segment.
+        /// Segment index.
         segment: u64,
-        /// The byte in the segment.
+        /// Byte offset in the segment.
         offset: usize,
-        /// What is wrong.
+        /// Description of the damage.
         what: &'static str,
     },
-    /// Somebody has truncated its files.
+    /// The log's files were truncated.
     #[error(
         "the log's files were cut short while it was open, and nothing more can be read of it; have its writer make it anew"
     )]
     Cut,
-    /// The reader belongs to the process that opened it.
+    /// The reader belongs to the process that opened it; this one is a fork.
     #[error(
         "this process is a fork of the one that reads the log, and shares its cursor; open a reader of your own here"
     )]
@@ -282,9 +282,9 @@ pub enum ReadError {
     /// A segment cannot be mapped.
     #[error("cannot read segment {segment}: {reason}")]
     Io {
-        /// The segment.
+        /// Segment index.
         segment: u64,
-        /// What the operating system says.
+        /// Error of the operating system.
         reason: io::Error,
     },
 }

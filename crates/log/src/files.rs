@@ -1,4 +1,4 @@
-//! Making and opening a log's files.
+//! Creation and opening of a log's files.
 
 use std::fs::{DirBuilder, File};
 use std::io::{self, Read, Write};
@@ -28,7 +28,7 @@ use crate::{Config, OpenError, Owner, Place, Policy, ReadError, lock};
 
 const CONTROL_MAGIC: u64 = u64::from_le_bytes(*b"TICKCTL1");
 
-/// What a log's header tells, checked.
+/// Checked fields of a log's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Shape {
     pub policy: Policy,
@@ -42,7 +42,7 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// What this configuration asks for.
+    /// Returns the shape that this configuration asks for.
     pub fn of(config: &Config, calibration: &Calibration) -> Result<Self, OpenError> {
         config.check()?;
         let growing = config.policy == Policy::Keep;
@@ -117,7 +117,7 @@ impl Shape {
         })
     }
 
-    /// The longest payload of one frame.
+    /// Returns the longest payload of one frame, in bytes.
     pub fn max_payload(&self) -> usize {
         let crc = if self.frame.crc { 8 } else { 0 };
         let room = self.segment_bytes - SEGMENT_HEADER_BYTES - FRAME_HEADER_BYTES - crc;
@@ -134,24 +134,24 @@ impl Shape {
         }
     }
 
-    /// Bytes that the data file has at least when the segment of this index is there.
+    /// Returns the minimum size in bytes of the data file while the segment of this index exists.
     pub fn data_bytes(&self, index: u64) -> u64 {
         let segments = if self.policy == Policy::Keep { index.saturating_add(1) } else { self.segments as u64 };
         segments.saturating_mul(self.segment_bytes as u64).saturating_add(HEADER_BYTES as u64)
     }
 }
 
-/// Whose a log is, by its header alone.
+/// Returns the owner of a log, from its header alone.
 pub fn owner(place: &Place) -> Result<Owner, OpenError> {
     open_data(place, Access::Read).map(|(_, shape)| shape.owner)
 }
 
-/// The process that writes a log now, if one does.
+/// Returns the process that writes a log now, if there is one.
 pub fn writer(place: &Place) -> Option<u32> {
     lock::holder(place, WRITER_LOCK, 0).ok().flatten()
 }
 
-/// The process that is a log's mandatory reader now, if one is.
+/// Returns the process that is a log's mandatory reader now, if there is one.
 pub fn mandatory_reader(place: &Place) -> Option<u32> {
     lock::holder(place, READER_LOCKS, MANDATORY as u32).ok().flatten()
 }
@@ -164,24 +164,24 @@ pub(crate) fn open_data(place: &Place, access: Access) -> Result<(File, Shape), 
     Ok((file, shape))
 }
 
-/// What tells a log from any other of its name: its file, and the clock that it was made by.
+/// Returns an identity that distinguishes a log from others of its name: from its inode, its creation time and its clock.
 pub(crate) fn identity(data: &File, shape: &Shape) -> io::Result<u64> {
     let file = data.metadata()?;
-    // A file system gives the number of a removed file to the next one. Not each knows when a file was made.
+    // A file system reuses the inode of a removed file, and not every file system records creation times.
     let made_ns =
         file.created().ok().and_then(|made| made.duration_since(UNIX_EPOCH).ok()).map_or(0, |made| made.as_nanos());
     let by = crc32c::crc32c(shape.calibration.as_bytes());
     Ok(file.ino().rotate_left(48) ^ u64::from(by).rotate_left(32) ^ made_ns as u64)
 }
 
-/// Whether nobody can write to a file but who runs this, and root.
+/// Returns true if only this user and root can write to a file.
 pub(crate) fn is_ours(file: &File) -> io::Result<bool> {
     let metadata = file.metadata()?;
     let owner = metadata.uid();
     Ok((owner == 0 || owner == rustix::process::geteuid().as_raw()) && metadata.mode() & 0o022 == 0)
 }
 
-/// Makes the folder and both files. The data file appears under its name only when it is whole.
+/// Creates both files. The data file appears under its name only when it is complete.
 pub(crate) fn create(config: &Config, shape: &Shape) -> Result<(File, Control), OpenError> {
     let place = &config.place;
     let bytes = (HEADER_BYTES + shape.segment_bytes * shape.segments) as u64;
@@ -196,18 +196,17 @@ pub(crate) fn create(config: &Config, shape: &Shape) -> Result<(File, Control), 
     Ok((file, control))
 }
 
-/// Refuses a log whose maker has not come, or was killed before it, to the first segment.
+/// Rejects a log whose creator has not yet opened the first segment, or was killed before.
 pub(crate) fn look_for_segment(place: &Place) -> Result<(), OpenError> {
     let (file, shape) = open_data(place, Access::Read)?;
     let segments = shape.segments(file, Access::Read, Others::Trusted).map_err(|e| OpenError::from_io(place, 0, e))?;
-    // A ring that was opened stays open; only the first lap begins with zeros.
+    // A ring segment that was opened stays open; only the first lap begins with zeros.
     let first = segments.get(0).map_err(|e| OpenError::from_io(place, 0, e))?;
     let is_open = first.is_some_and(|first| first.word(GENERATION).load(Ordering::Acquire) != 0);
     if is_open { Ok(()) } else { Err(OpenError::NotFound(place.clone())) }
 }
 
-/// Refuses a file of shared memory that has not all of its pages: looking at what is missing would take the memory that
-/// its maker saved.
+/// Rejects a shared-memory file with holes: reading a missing page would allocate the memory that its creator did not.
 pub(crate) fn refuse_holes(place: &Place, file: &File) -> Result<(), OpenError> {
     let metadata = file.metadata().map_err(|e| OpenError::from_io(place, 0, e))?;
     if place.is_shared_memory() && metadata.blocks().saturating_mul(512) < metadata.len() {
@@ -216,13 +215,13 @@ pub(crate) fn refuse_holes(place: &Place, file: &File) -> Result<(), OpenError> 
     Ok(())
 }
 
-/// Makes the folder of a log, open to those who may use the log.
+/// Creates the folder of a log, accessible to users who may use the log.
 pub(crate) fn create_folder(config: &Config) -> Result<(), OpenError> {
     config.check()?;
     make_folder(config.place.dir(), config.mode).map_err(|e| OpenError::no_folder(&config.place, e))
 }
 
-/// Makes a folder, and those above it, for users who may use files of this mode.
+/// Creates a folder and its parents, accessible to users who may use files of this mode.
 fn make_folder(dir: &Path, mode: u32) -> io::Result<()> {
     let search = (mode & 0o444) >> 2;
     DirBuilder::new().recursive(true).mode(mode | search).create(dir)
@@ -243,7 +242,7 @@ fn create_data(place: &Place, folder: &Folder, shape: &Shape, bytes: u64, mode: 
     Ok(file)
 }
 
-/// Moves the files of a log to another folder of the same disk. It is moved once its data file is.
+/// Moves the files of a log to another folder of the same disk. The move of the data file comes last and decides.
 pub(crate) fn move_to(config: &Config, dir: &Path) -> io::Result<()> {
     make_folder(dir, config.mode)?;
     let there = Place::folder(dir).with_group_of(&config.place).open_folder()?;
@@ -256,12 +255,12 @@ pub(crate) fn move_to(config: &Config, dir: &Path) -> io::Result<()> {
     here.sync()
 }
 
-/// A rename is durable only when its folder is.
+/// Syncs a folder: a rename is durable only when its folder is.
 fn sync_folder(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
-/// Takes away what a failed creation made.
+/// Removes the files of a failed creation.
 fn discard(place: &Place, folder: &Folder) {
     let _ = folder.remove(DATA_DRAFT);
     let _ = place.remove();
@@ -272,7 +271,7 @@ fn create_control(place: &Place, folder: &Folder, mode: u32) -> io::Result<Contr
     allocate(&file, 0, CONTROL_BYTES as u64)?;
     let control = map_control(&file, Others::Trusted)?;
     control.magic().store(CONTROL_MAGIC, Ordering::SeqCst);
-    // Data that survives a loss of power is of no use behind a control file that did not.
+    // Data that survives a loss of power is useless behind a control file that did not.
     if !place.is_shared_memory() {
         file.sync_all()?;
     }
@@ -280,7 +279,7 @@ fn create_control(place: &Place, folder: &Folder, mode: u32) -> io::Result<Contr
     Ok(control)
 }
 
-/// Maps the control file of a log that exists; the writer makes it anew if it was lost.
+/// Maps the control file of an existing log; the writer recreates a lost one.
 pub(crate) fn open_control(place: &Place, others: Others) -> Result<Control, OpenError> {
     let fail = |e| OpenError::from_io(place, CONTROL_BYTES as u64, e);
     let opened = place.open_folder().and_then(|folder| folder.open_file(CONTROL, Access::Write));
@@ -293,7 +292,7 @@ pub(crate) fn open_control(place: &Place, others: Others) -> Result<Control, Ope
 }
 
 impl Missing {
-    /// The same, with the number that should be there.
+    /// Returns the damage with the sequence number of the first missing message.
     pub fn damage(&self, segments: &Segments, shape: &Shape) -> ReadError {
         let &Self { segment, offset, what } = self;
         let before = segment.checked_sub(1).and_then(|before| Some((before, segments.get(before).ok()??)));
@@ -307,7 +306,7 @@ impl Missing {
     }
 }
 
-/// Opens the control file, or makes it if it was lost.
+/// Opens the control file, or recreates a lost one.
 pub(crate) fn open_or_create_control(config: &Config, others: Others) -> Result<Control, OpenError> {
     let place = &config.place;
     match open_control(place, others) {

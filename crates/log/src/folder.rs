@@ -1,7 +1,7 @@
-//! The folder of a log, opened once and checked, and the files in it by their names.
+//! Folder of a log, opened once and checked, and the files in it by their names.
 //!
-//! Every user of a host may make files in `/dev/shm` and `/tmp`. So another user can be first with the name of a log: with
-//! files that look like one, with links to files of this user, with a pipe at which an open waits for ever.
+//! Every user of a host may create files in `/dev/shm` and `/tmp`. So another user can claim the name of a log first:
+//! with files that look like a log, with links to files of this user, or with a pipe on which an open blocks for ever.
 //!
 //! ```text
 //!   open the folder ─────────> owner, mode
@@ -9,10 +9,10 @@
 //!     NOFOLLOW, NONBLOCK, and EXCL for a file that is made
 //! ```
 //!
-//! A folder or file is trusted if it belongs to the user of this process or to root, and nobody else can write to it. The
-//! members of a group are trusted too where that is configured: by `Config::mode`, by `Place::shared_with`, or by
-//! `TICKPATH_GROUP` in the environment. The checks look at the opened descriptor and not at the path, so that a rename
-//! between the check and the use changes nothing.
+//! A folder or file is trusted if it belongs to the user of this process or to root, and no other user can write to it.
+//! The members of a group are trusted too where that is configured: by `Config::mode`, by `Place::shared_with`, or by
+//! `TICKPATH_GROUP` in the environment. The checks use the opened descriptor and not the path, so that a rename between
+//! the check and the use changes nothing.
 
 use std::ffi::OsStr;
 use std::fs::{File, Metadata};
@@ -28,16 +28,16 @@ use tickpath_clock::SetOnce;
 
 use crate::mapping::Access;
 
-/// The environment's name of the group whose members share logs with this user: a number, or a name in `/etc/group`.
+/// Environment variable for the group whose members share logs with this user: a number, or a name in `/etc/group`.
 const GROUP: &str = "TICKPATH_GROUP";
 
-/// Symbolic links that lead to one folder, at most.
+/// Max symbolic links followed to one folder.
 const MOST_LINKS: usize = 8;
 
-/// Why a folder or a file is not used: another user has made it, or could change it.
+/// Reason why a folder or a file is not used: another user has created it, or could change it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Distrust {
-    /// It belongs to another user.
+    /// The folder or file belongs to another user.
     #[error(
         "{} belongs to user {owner}, and this program runs as user {user} and trusts that user and root alone; remove it, or run as user {owner}",
         .path.display()
@@ -45,18 +45,18 @@ pub enum Distrust {
     Owner {
         /// The folder or file.
         path: PathBuf,
-        /// The user id of its owner.
+        /// User id of its owner.
         owner: u32,
-        /// The effective user id of this process.
+        /// Effective user id of this process.
         user: u32,
     },
-    /// Every user of the host can write to it.
+    /// Every user of the host can write to the folder or file.
     #[error("every user can write to {}; look at what it holds, then run chmod o-w on it or remove it", .path.display())]
     Everybody {
         /// The folder or file.
         path: PathBuf,
     },
-    /// A group can write to it that is not trusted.
+    /// An untrusted group can write to the folder or file.
     #[error(
         "group {group} can write to {}; run chmod g-w on it, or set TICKPATH_GROUP={group} if its members are trusted",
         .path.display()
@@ -64,22 +64,22 @@ pub enum Distrust {
     Group {
         /// The folder or file.
         path: PathBuf,
-        /// The group id.
+        /// Group id.
         group: u32,
     },
-    /// It is a symbolic link.
+    /// A symbolic link.
     #[error("{} is a symbolic link, which another user may have made; remove it", .path.display())]
     Link {
         /// The link.
         path: PathBuf,
     },
-    /// It is a pipe, a folder, a device or a socket.
+    /// A pipe, a folder, a device or a socket.
     #[error("{} is no regular file; remove it", .path.display())]
     Kind {
-        /// What lies in the file's place.
+        /// Path in the file's place.
         path: PathBuf,
     },
-    /// It has a second name, and may be any file of this user.
+    /// A file with a second name, which may be any file of this user.
     #[error("{} is a hard link to a file that has another name too; remove it", .path.display())]
     Names {
         /// The file.
@@ -93,10 +93,10 @@ impl From<Distrust> for io::Error {
     }
 }
 
-/// A symbolic link in the place of a folder.
+/// Treatment of a symbolic link in the place of a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Links {
-    /// Never followed: any user may have made it.
+    /// Never followed: any user may have created it.
     Refused,
     /// Followed if it belongs to a trusted user.
     Checked,
@@ -110,10 +110,10 @@ pub(crate) struct Folder {
 }
 
 impl Folder {
-    /// Opens the folder at this path and checks it. The members of the group are trusted, if one is named.
+    /// Opens the folder at this path and checks it. The members of `group` are trusted, if it is given.
     pub fn open(path: &Path, links: Links, group: Option<u32>) -> io::Result<Self> {
         let trusted = Trusted { groups: [group, configured_group()?] };
-        // Without a slash at its end, behind which a link would be followed.
+        // Without a trailing slash, which would follow a link.
         let mut path: PathBuf = path.components().collect();
         for _ in 0..MOST_LINKS {
             let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -137,14 +137,14 @@ impl Folder {
         Err(Errno::LOOP.into())
     }
 
-    /// A folder in which every user may make files, as `/dev/shm`: only the files that are opened in it are checked.
+    /// Opens a folder in which every user may create files, such as `/dev/shm`: only the files opened in it are checked.
     fn public(path: &Path) -> io::Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = File::from(openat(CWD, path, flags, Mode::empty())?);
         Ok(Self { folder, path: path.to_owned(), trusted: Trusted { groups: [None; 2] } })
     }
 
-    /// Opens a regular file that is there, and checks it.
+    /// Opens an existing regular file, and checks it.
     pub fn open_file(&self, name: &str, access: Access) -> io::Result<File> {
         let access = match access {
             Access::Read => OFlags::RDONLY,
@@ -166,7 +166,7 @@ impl Folder {
         Ok(file)
     }
 
-    /// Opens a lock file that is there: for reading, where its owner allows no more.
+    /// Opens an existing lock file: read-only, where its owner allows no more.
     pub fn open_lock(&self, name: &str) -> io::Result<File> {
         match self.open_file(name, Access::Write) {
             Err(e) if [Errno::ACCESS, Errno::PERM].map(|e| Some(e.raw_os_error())).contains(&e.raw_os_error()) => {
@@ -176,7 +176,7 @@ impl Folder {
         }
     }
 
-    /// The same; makes the file with this mode if it is not there.
+    /// Opens a lock file, or creates it with this mode.
     pub fn open_or_make(&self, name: &str, mode: u32) -> io::Result<File> {
         loop {
             match self.open_lock(name) {
@@ -184,14 +184,13 @@ impl Folder {
                 opened => return opened,
             }
             match self.make(name, mode) {
-                // Another process was faster.
-                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {} // Another process was faster.
                 made => return made,
             }
         }
     }
 
-    /// Makes a file that is to be renamed once it is whole. The leftover of a killed process is removed first.
+    /// Creates a file that is to be renamed once it is complete. Removes the leftover of a killed process first.
     pub fn draft(&self, name: &str, mode: u32) -> io::Result<File> {
         match self.remove(name) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
@@ -204,31 +203,31 @@ impl Folder {
         Ok(File::from(openat(&self.folder, name, flags, Mode::from_raw_mode(mode))?))
     }
 
-    /// What lies under a name now; of a link, the link itself.
+    /// Returns the metadata of a name; for a link, of the link itself.
     pub fn look(&self, name: &str) -> io::Result<Metadata> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         File::from(openat(&self.folder, name, flags, Mode::empty())?).metadata()
     }
 
-    /// Gives a file another name, here or in another folder of the same disk.
+    /// Renames a file, here or into another folder of the same disk.
     pub fn rename(&self, from: &str, folder: &Self, to: &str) -> io::Result<()> {
         Ok(renameat(&self.folder, from, &folder.folder, to)?)
     }
 
-    /// Removes a file; of a link, the link itself.
+    /// Removes a file; for a link, the link itself.
     pub fn remove(&self, name: &str) -> io::Result<()> {
         Ok(unlinkat(&self.folder, name, AtFlags::empty())?)
     }
 
-    /// Returns when the names in the folder would survive a loss of power.
+    /// Returns once the names in the folder would survive a loss of power.
     pub fn sync(&self) -> io::Result<()> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         File::from(openat(&self.folder, ".", flags, Mode::empty())?).sync_all()
     }
 }
 
-/// Opens a file that processes of this user share, or makes it, in a folder where other users may make files, too. Refuses a
-/// file of another user, a link, and what is no regular file; never waits.
+/// Opens or creates a file that processes of this user share, in a folder where other users may create files, too.
+/// Rejects a file of another user, a link, and anything but a regular file; never blocks.
 pub fn own_file(path: &Path) -> io::Result<File> {
     let name = path.file_name().and_then(OsStr::to_str).ok_or(io::ErrorKind::InvalidFilename)?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -239,12 +238,12 @@ pub fn own_file(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Refuses a folder that belongs to another user, or that other users can write to.
+/// Rejects a folder that belongs to another user, or that other users can write to.
 pub fn own_folder(path: &Path) -> io::Result<()> {
     Folder::open(path, Links::Checked, None).map(drop)
 }
 
-/// The groups whose members are trusted, beside this process's user and root.
+/// Groups whose members are trusted, besides this process's user and root.
 #[derive(Clone, Copy)]
 struct Trusted {
     groups: [Option<u32>; 2],
@@ -263,7 +262,7 @@ impl Trusted {
         Ok(())
     }
 
-    /// Only a member of a group, or root, can give a file to it.
+    /// Checks the owner or the group: only a member of a group, or root, can give a file to it.
     fn check_owner(self, path: &Path, metadata: &Metadata) -> Result<(), Distrust> {
         let (owner, user) = (metadata.uid(), geteuid().as_raw());
         if [0, user].contains(&owner) || self.has_group_of(metadata) {
@@ -277,7 +276,7 @@ impl Trusted {
     }
 }
 
-/// The group that the environment names, if it names one.
+/// Returns the group that the environment names, if any.
 fn configured_group() -> io::Result<Option<u32>> {
     static FOUND: SetOnce<Result<Option<u32>, String>> = SetOnce::new();
     let found = FOUND.get_or_make(|| match std::env::var_os(GROUP) {
@@ -287,7 +286,7 @@ fn configured_group() -> io::Result<Option<u32>> {
     found.clone().map_err(|why| io::Error::new(io::ErrorKind::InvalidInput, why))
 }
 
-/// The number of a group, which may be named by it.
+/// Returns the id of a group, given by number or by name.
 fn group(name: &str) -> Result<u32, String> {
     if let Ok(number) = name.parse() {
         return Ok(number);

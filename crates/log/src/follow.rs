@@ -1,4 +1,4 @@
-//! The reading half of the protocol, inside one segment: no files, no processes.
+//! Reading half of the protocol, inside one segment: no files, no processes.
 
 use tickpath_clock::relax;
 
@@ -11,15 +11,15 @@ use crate::layout::{
 use crate::region::Region;
 use crate::sync::{Ordering, fence};
 
-/// How often a reader that spins looks for the next frame before it looks for anything else.
+/// Polls of the next commit word by a spinning reader before it checks anything else.
 const LOOKS: usize = 12;
 
-/// What can be wrong where a frame should be.
+/// Kinds of damage at the position of a frame.
 pub(crate) const WRONG: &str = "the checksum is wrong";
 pub(crate) const MISFIT: &str = "the commit word does not fit the sequence";
 pub(crate) const HOLE: &str = "nothing is there, but later frames are";
 
-/// Follows the frames of one segment.
+/// Cursor over the frames of one segment.
 pub(crate) struct Follower {
     region: Region,
     frame: FrameShape,
@@ -27,27 +27,27 @@ pub(crate) struct Follower {
     index: u64,
     offset: usize,
     sequence: u64,
-    /// The next commit word if the next frame is like the last one, and the bytes that it takes then.
+    /// Next commit word if the next frame has the last one's length and kind, and the bytes that it takes then.
     expected: Commit,
     bytes: usize,
-    /// Frames are pinned: lent where they lie instead of copied.
+    /// Set if frames are pinned: lent in place instead of copied.
     lend: bool,
 }
 
-/// What lies at the cursor.
+/// Content at the cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     /// A frame; the cursor is behind it now.
     Frame(FrameAt),
-    /// Nothing yet.
+    /// No frame yet.
     Empty,
-    /// The segment is over; the next index follows.
+    /// The end of the segment; the next index follows.
     End,
     /// The segment was recycled under the cursor.
     Lapped,
 }
 
-/// What lies at the cursor, by its commit word alone.
+/// Content at the cursor, by its commit word alone.
 enum Here {
     /// A frame, and the bytes that it takes.
     Frame(Commit, usize),
@@ -61,11 +61,11 @@ pub(crate) struct FrameAt {
     pub stamp: u64,
     pub kind: u8,
     pub length: usize,
-    /// Where its payload lies in the segment.
+    /// Offset of its payload in the segment.
     pub offset: usize,
 }
 
-/// Frames of one shape behind each other.
+/// Consecutive frames of one length and kind.
 pub(crate) struct Run {
     from: FrameAt,
     bytes: usize,
@@ -73,7 +73,7 @@ pub(crate) struct Run {
 }
 
 impl Follower {
-    /// A cursor at the first frame of a segment.
+    /// Returns a cursor at the first frame of a segment.
     pub fn new(region: Region, frame: FrameShape, segment_bytes: usize, index: u64, base: u64, lend: bool) -> Self {
         let (offset, expected) = (SEGMENT_HEADER_BYTES, Commit::new(0, FIRST_KIND, base));
         Self { region, frame, segment_bytes, index, offset, sequence: base, expected, bytes: frame.bytes(0), lend }
@@ -87,7 +87,7 @@ impl Follower {
         self.offset
     }
 
-    /// The sequence number of the next frame.
+    /// Returns the sequence number of the next frame.
     #[inline(always)]
     pub fn sequence(&self) -> u64 {
         self.sequence
@@ -97,21 +97,21 @@ impl Follower {
         &self.region
     }
 
-    /// True if frames stay where they are until the cursor moves, so that they need not be copied.
+    /// Returns true if frames stay in place until the cursor moves, so that they need not be copied.
     pub fn lends(&self) -> bool {
         self.lend
     }
 
-    /// From here on frames are pinned by a registered cursor.
+    /// Sets whether a registered cursor pins frames from here on.
     pub fn set_lending(&mut self, lend: bool) {
         self.lend = lend;
     }
 
-    /// Looks at the cursor without moving it: none if the segment is full and the next one must be asked.
+    /// Peeks at the cursor without moving it: none if the segment is full and the next one must be checked.
     #[inline(always)]
     pub fn has_news(&self) -> Option<bool> {
         let is_full = self.offset >= self.segment_bytes;
-        // Before the generation: who finds nothing there of a later lap sees that it is one.
+        // Before the generation: a reader that finds a later lap's content here sees the later generation.
         let commit = Commit(if is_full { 0 } else { self.region.word(self.offset).load(Ordering::Acquire) });
         if self.is_lapped() {
             return Some(true);
@@ -120,7 +120,7 @@ impl Follower {
         if is_end { None } else { Some(!self.is_nothing(commit)) }
     }
 
-    /// Reads the frame at the cursor. Its payload is copied into `buffer`, unless frames are lent.
+    /// Reads the frame at the cursor. Copies its payload into `buffer`, unless frames are lent.
     pub fn step(&mut self, buffer: &mut Vec<u8>) -> Result<Step, ReadError> {
         match self.here()? {
             Here::Frame(commit, bytes) => match self.take(commit, bytes, buffer) {
@@ -131,8 +131,8 @@ impl Follower {
         }
     }
 
-    /// As [`Self::step`], of a frame that is there and is sound; in any other case none. It returns one thing, so that it
-    /// stays in registers: a frame that had to be told from an error cost more than the rest of this.
+    /// As [`Self::step`], for a frame that is present and sound; none in any other case. The single return type stays
+    /// in registers: distinguishing a frame from an error cost more than the rest of the function.
     #[inline(always)]
     pub fn frame(&mut self, buffer: &mut Vec<u8>) -> Option<FrameAt> {
         if self.offset >= self.segment_bytes {
@@ -147,9 +147,8 @@ impl Follower {
         self.take(commit, bytes, buffer)
     }
 
-    /// Steps over at most so many frames that are like the last one, and are lent. Their commit words are all that is
-    /// looked at, and each one's place is known before the word of the one before has come: so the processor has many lines
-    /// on their way at once.
+    /// Steps over at most `most` lent frames that are like the last one. Only commit words are read, and each offset is
+    /// known before the previous word arrives, so that the processor loads many lines at once.
     #[inline(always)]
     pub fn run(&mut self, most: usize) -> Run {
         let from = FrameAt {
@@ -170,7 +169,7 @@ impl Follower {
         Run { from, bytes: self.bytes, count }
     }
 
-    /// One of a run's frames.
+    /// Returns a frame of a run.
     #[inline(always)]
     pub fn of_run(&self, run: &Run, place: usize) -> FrameAt {
         let offset = run.from.offset + place * run.bytes;
@@ -178,8 +177,8 @@ impl Follower {
         FrameAt { sequence: run.from.sequence + place as u64, stamp, offset, ..run.from }
     }
 
-    /// The frame of this commit word, which was read at the cursor and fits; none if it was recycled or its checksum is
-    /// wrong.
+    /// Reads the frame of this commit word, which was read at the cursor and fits; none if it was recycled or its
+    /// checksum is wrong.
     #[inline(always)]
     fn take(&mut self, commit: Commit, bytes: usize, buffer: &mut Vec<u8>) -> Option<FrameAt> {
         let length = commit.length();
@@ -190,8 +189,8 @@ impl Follower {
                 buffer.resize(length, 0);
             }
             self.region.copy_out(at, &mut buffer[..length]);
-            // Pairs with the release fence of a writer that takes the segment over: if we copied one of its bytes, we
-            // see its generation.
+            // Pairs with the release fence of a writer that takes over the segment: a reader that copied one of its
+            // bytes sees its generation.
             fence(Ordering::Acquire);
             if self.is_lapped() {
                 return None;
@@ -203,8 +202,8 @@ impl Follower {
         Some(self.pass_over(commit, stamp, bytes))
     }
 
-    /// Waits for the next frame about as long as a pause of the processor takes, and sees it at once. The lines behind the
-    /// first are asked for along with it, guessing that it is as long as the last frame: they come together.
+    /// Polls for the next frame about as long as a pause instruction takes, and sees it at once. Prefetches the lines
+    /// behind the first, assuming the last frame's length, so that they arrive together.
     #[inline]
     pub fn look_out(&self) {
         if self.offset >= self.segment_bytes {
@@ -219,7 +218,7 @@ impl Follower {
         }
     }
 
-    /// Whether the cursor stands where the next frame will lie, and it is not there yet.
+    /// Returns true if the cursor stands where the next frame will lie, and the frame is not there yet.
     #[inline(always)]
     pub fn waits(&self) -> bool {
         self.offset < self.segment_bytes
@@ -227,7 +226,7 @@ impl Follower {
             && !self.is_lapped()
     }
 
-    /// Steps over the frame at the cursor without its payload, which may be recycled while we look.
+    /// Steps over the frame at the cursor without its payload, which may be recycled meanwhile.
     #[inline(always)]
     pub fn pass(&mut self) -> Result<Step, ReadError> {
         let (commit, bytes) = match self.here()? {
@@ -235,7 +234,7 @@ impl Follower {
             Here::Other(step) => return Ok(step),
         };
         let stamp = self.region.word(self.offset + 8).load(Ordering::Relaxed);
-        // As in `take`: the words that we read are the frame's only if the segment still holds it.
+        // As in `take`: the words read belong to the frame only if the segment still holds it.
         fence(Ordering::Acquire);
         if self.is_lapped() {
             return Ok(Step::Lapped);
@@ -243,13 +242,13 @@ impl Follower {
         Ok(Step::Frame(self.pass_over(commit, stamp, bytes)))
     }
 
-    /// The payload of a frame of this segment that a puller has passed, then claimed, and not finished yet.
+    /// Returns the payload of a frame of this segment that a puller has passed, then claimed, and not finished yet.
     #[cfg(not(loom))]
     #[inline(always)]
     pub fn claimed(&self, at: FrameAt) -> Result<&[u8], ReadError> {
-        // SAFETY: the frame is committed, and pinned: the group's cursor stays at or before a message that is claimed,
-        // and the writer recycles only what lies before the cursor. The caller has claimed it and not finished it, and
-        // gives the view back before it does.
+        // SAFETY: the frame is committed, and pinned: the group's cursor stays at or before a claimed message, and the
+        // writer recycles only what lies before the cursor. The caller has claimed the message, and drops the view
+        // before it finishes it.
         let payload = unsafe { self.region.view(at.offset, at.length) };
         if self.frame.crc {
             let start = at.offset - FRAME_HEADER_BYTES;
@@ -263,14 +262,14 @@ impl Follower {
         Ok(payload)
     }
 
-    /// True if the segment does not hold this index any more.
+    /// Returns true if the segment no longer holds this index.
     #[inline(always)]
     pub fn is_lapped(&self) -> bool {
         !self.lend && self.region.word(GENERATION).load(Ordering::Relaxed) != holding(self.index)
     }
 
-    /// True if what lies at the cursor claims to be the next frame, as the torn last write of a writer does that died with
-    /// its host.
+    /// Returns true if the word at the cursor claims to be the next frame, as the torn last write of a writer that
+    /// crashed with its host does.
     pub fn claims_next(&self) -> bool {
         let commit = Commit(self.region.word(self.offset).load(Ordering::Acquire));
         let bytes = self.frame.bytes(commit.length());
@@ -278,7 +277,7 @@ impl Follower {
         claims && self.offset + bytes <= self.segment_bytes
     }
 
-    /// Looks for any whole frame of a later number behind the cursor: then what is missing at it was there.
+    /// Searches for a whole frame with a later sequence number behind the cursor: its presence means that a frame was lost.
     pub fn has_later_frame(&self) -> bool {
         (self.offset..self.segment_bytes).step_by(self.frame.align).skip(1).any(|at| {
             let commit = Commit(self.region.word(at).load(Ordering::Relaxed));
@@ -291,26 +290,27 @@ impl Follower {
         })
     }
 
-    /// True if a batch is being written at the cursor, or was when its writer was killed: what lies behind is no message
-    /// yet.
+    /// Returns true if a batch at the cursor is being written, or was when its writer was killed: frames behind it are
+    /// no messages yet.
     pub fn is_open(&self) -> bool {
-        // Pairs with the fence of who opens a batch: whoever has seen a frame behind it sees that it is open, or there.
+        // Pairs with the fence in `open_batch`: a reader that has seen a frame behind the word sees the batch open, or
+        // complete.
         fence(Ordering::Acquire);
         let has_word = self.offset < self.segment_bytes;
         has_word && self.region.word(self.offset).load(Ordering::Acquire) == Commit::open(self.sequence).0
     }
 
-    /// What is wrong if frames lie behind a cursor that finds nothing.
+    /// Returns the error for an empty cursor with frames behind it.
     pub fn hole(&self) -> ReadError {
         self.damage(HOLE)
     }
 
-    /// That the log is damaged where the cursor is.
+    /// Returns the error for damage at the cursor.
     pub fn damage(&self, what: &'static str) -> ReadError {
         ReadError::Damaged { sequence: self.sequence, segment: self.index, offset: self.offset, what }
     }
 
-    /// True if the frame at this offset carries the right checksum.
+    /// Returns true if the frame at this offset carries the right checksum.
     fn is_whole(&self, at: usize, commit: Commit) -> bool {
         let mut payload = vec![0; commit.length()];
         self.region.copy_out(at + FRAME_HEADER_BYTES, &mut payload);
@@ -325,7 +325,7 @@ impl Follower {
         stored == u64::from(frame_crc(commit, stamp, self.payload(at, length, copied)))
     }
 
-    /// The payload: where it lies, or where it was copied to.
+    /// Returns the payload: in place, or from the copy.
     #[inline(always)]
     pub fn payload<'a>(&'a self, at: usize, length: usize, copied: &'a [u8]) -> &'a [u8] {
         #[cfg(not(loom))]
@@ -338,7 +338,7 @@ impl Follower {
         &copied[..length]
     }
 
-    /// What the commit word at the cursor says, checked before its length is used.
+    /// Decodes the commit word at the cursor; checks it before its length is used.
     #[inline(always)]
     fn here(&self) -> Result<Here, ReadError> {
         if self.offset >= self.segment_bytes {
@@ -358,7 +358,7 @@ impl Follower {
         }
     }
 
-    /// The bytes of the frame that this commit word is of, if it is one of the next frame.
+    /// Returns the size in bytes of the frame of this commit word, if the word fits the next frame.
     #[inline(always)]
     fn fits(&self, commit: Commit) -> Option<usize> {
         let bytes = self.frame.bytes(commit.length());
@@ -367,7 +367,7 @@ impl Follower {
         fits.then_some(bytes)
     }
 
-    /// Whether this word, at the cursor, says that there is nothing yet.
+    /// Returns true if this word, read at the cursor, means that no frame is there yet.
     #[inline(always)]
     fn is_nothing(&self, commit: Commit) -> bool {
         commit.0 == 0 || commit == Commit::open(self.sequence)

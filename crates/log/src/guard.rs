@@ -1,18 +1,18 @@
-//! Mappings of files that somebody else may cut short. Whoever touches what is gone then gets a SIGBUS, which ends the
-//! process: a stranger would end ours.
+//! Guards for mappings of files that an untrusted process may truncate. An access to a missing page raises SIGBUS,
+//! which kills the process: without a guard an untrusted process could kill this one.
 //!
 //! ```text
-//!   stranger                    we, in a guarded range                    the handler
-//!   ftruncate(data) ──────────> load ── SIGBUS ─────────────────────────> zeros of our own over the range,
-//!                               the load is made again, and finds zero <── the range is cut, and counted
+//!   untrusted process           this one, in a guarded range              the handler
+//!   ftruncate(data) ──────────> load ── SIGBUS ─────────────────────────> private zeros over the range,
+//!                               the load is retried, and finds zero <──── the range is cut, and counted
 //! ```
 //!
-//! A fault in any other place goes to who handled it before. The handler is the process's: it is installed when the
-//! first range is guarded, and whoever installs another one over it takes the guard away.
+//! A fault at any other address goes to the previous handler. The handler belongs to the process: it is installed with
+//! the first guarded range, and code that installs another handler over it disables the guard.
 //!
-//! The handler may run at any moment in any thread, so that it does only what is allowed there: atomic words, and system
-//! calls. A range that is just being given back or taken by another thread shows by its state, which never returns to
-//! an earlier value: what the handler read between two equal ones belongs together.
+//! The handler may run at any moment in any thread, so that it does only what is allowed there: atomic words, and
+//! system calls. A range that another thread is just releasing or taking shows by its state, which never returns to an
+//! earlier value: words that the handler read between two equal states belong together.
 
 use std::io;
 use std::ptr::NonNull;
@@ -22,10 +22,10 @@ use tickpath_clock::SetOnce;
 
 use crate::sync::{AtomicU64, Ordering, fence};
 
-/// Ranges that one process can guard: each log takes two.
+/// Max ranges that one process can guard: each log takes two.
 const MOST: usize = 4096;
 
-/// The low two bits of a range's state; above them, how often it was taken.
+/// Low two bits of a range's state; above them, the number of times it was taken.
 const STATE: u64 = 3;
 const FREE: u64 = 0;
 const CHANGING: u64 = 1;
@@ -36,17 +36,18 @@ static RANGES: [Range; MOST] = [const { Range::new() }; MOST];
 static FAULTS: AtomicU64 = AtomicU64::new(0);
 static PREVIOUS: SetOnce<libc::sigaction> = SetOnce::new();
 
-/// How often, in this process, a guarded log was found to be cut short. A change says that one of them is: ask each.
+/// Returns the number of faults on truncated guarded ranges in this process. After a change at least one log is cut:
+/// check each.
 pub fn faults() -> u64 {
     FAULTS.load(Ordering::Relaxed)
 }
 
-/// Who else has a file?
+/// Trust in other processes that have a file open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Others {
-    /// Programs of ours.
+    /// Trusted programs of this system.
     Trusted,
-    /// Strangers: its mappings are guarded, and nothing in them is lent.
+    /// Untrusted processes: mappings are guarded, and no payload in them is lent.
     Untrusted,
 }
 
@@ -74,12 +75,12 @@ impl Guard {
         Ok(Self { range })
     }
 
-    /// True if the file was cut short under the range.
+    /// Returns true if the file was truncated under the range.
     pub fn is_cut(&self) -> bool {
         self.range.state.load(Ordering::Acquire) & STATE == CUT
     }
 
-    /// Notes that the file was cut short, though nobody has touched what is gone.
+    /// Records that the file was truncated, before any access to the missing pages.
     pub fn cut(&self) {
         self.range.turn(CUT);
     }
@@ -96,24 +97,24 @@ impl Range {
         Self { state: AtomicU64::new(FREE), base: AtomicU64::new(0), bytes: AtomicU64::new(0) }
     }
 
-    /// Makes a free range ours.
+    /// Takes a free range; returns false if it is not free.
     fn take(&self) -> bool {
         let found = self.state.load(Ordering::Relaxed);
         let taken = (found | STATE) + 1 + CHANGING;
         let is_ours = found & STATE == FREE
             && self.state.compare_exchange(found, taken, Ordering::Acquire, Ordering::Relaxed).is_ok();
-        // Pairs with the acquire fence in `covers`: who reads our base or length sees at least this state.
+        // Pairs with the acquire fence in `covers`: a handler that reads this base or length sees at least this state.
         fence(Ordering::Release);
         is_ours
     }
 
-    /// Goes over to another of the states of who has it.
+    /// Changes the state of a range that the caller has.
     fn turn(&self, to: u64) {
         // Pairs with the acquire of the handler: it sees base and length.
         let _ = self.state.fetch_update(Ordering::Release, Ordering::Relaxed, |state| Some(state & !STATE | to));
     }
 
-    /// The range, if this address lies in it.
+    /// Returns the range, if this address lies in it.
     fn covers(&self, address: u64) -> Option<(u64, u64)> {
         let state = self.state.load(Ordering::Acquire);
         if state & STATE < LIVE {
@@ -121,16 +122,16 @@ impl Range {
         }
         let (base, bytes) = (self.base.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed));
         fence(Ordering::Acquire);
-        // Whoever touches a range of its own keeps it from being given back; another thread's may change as we look.
+        // A thread that touches a range of its own keeps it from being released; another thread's may change meanwhile.
         let later = self.state.load(Ordering::Relaxed);
         let is_same = later & !STATE == state & !STATE && later & STATE >= LIVE;
         (is_same && address.wrapping_sub(base) < bytes).then_some((base, bytes))
     }
 
-    /// Puts zeros in the place of what is gone. False if the kernel does not.
+    /// Maps zeros over the range. Returns false if the kernel refuses.
     fn replace(&self, base: u64, bytes: u64) -> bool {
-        // SAFETY: the range is a mapping of ours, which the thread that has just touched it keeps alive; what others
-        // read from it races by design, and zeros are as good as any bytes that a stranger may write there.
+        // SAFETY: the range is a mapping of this process, kept alive by the thread that has just touched it; other
+        // reads of it race by design, and zeros are as good as any bytes that an untrusted process may write there.
         let mapped = unsafe {
             libc::mmap(
                 base as *mut libc::c_void,
@@ -150,8 +151,8 @@ impl Range {
     }
 }
 
-/// Puts the handler in place, if it is not. Threads that come at once all do so, which is as good as once: who would wait for
-/// another one would wait for ever in a fork, whose parent's threads stayed behind.
+/// Installs the handler, unless it is installed. Threads that come at once all install it, which is harmless: waiting
+/// for another thread would block for ever in a fork, which does not have its parent's threads.
 fn install() -> io::Result<()> {
     static IS_INSTALLED: AtomicBool = AtomicBool::new(false);
     if IS_INSTALLED.load(Ordering::Acquire) {
@@ -162,7 +163,7 @@ fn install() -> io::Result<()> {
     let handler: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) = on_fault;
     ours.sa_sigaction = handler as usize;
     ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-    // Asked first and set then: at the first fault, it must be known who handled it before.
+    // Read first and set then: at the first fault, the previous handler must be known.
     let previous = set_handler(None)?;
     if previous.sa_sigaction != ours.sa_sigaction {
         PREVIOUS.get_or_make(|| previous);
@@ -172,7 +173,7 @@ fn install() -> io::Result<()> {
     Ok(())
 }
 
-/// Gives who handles faults now, and sets another one if there is one.
+/// Returns the current action for faults, and sets `handler` if there is one.
 fn set_handler(handler: Option<&libc::sigaction>) -> io::Result<libc::sigaction> {
     // SAFETY: as above.
     let mut before: libc::sigaction = unsafe { std::mem::zeroed() };
@@ -185,18 +186,18 @@ fn set_handler(handler: Option<&libc::sigaction>) -> io::Result<libc::sigaction>
 }
 
 extern "C" fn on_fault(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
-    // SAFETY: the thread's own word, which whoever was interrupted may be about to read.
+    // SAFETY: the thread's own word, which the interrupted code may be about to read.
     let errno = unsafe { *libc::__errno_location() };
-    // SAFETY: the kernel hands a valid struct to a handler with SA_SIGINFO. The address counts only of a fault.
+    // SAFETY: the kernel passes a valid struct to a handler with SA_SIGINFO. The address counts only for a fault.
     let (is_fault, address) = unsafe { ((*info).si_code > 0, (*info).si_addr() as u64) };
     let replace = |range: &Range| range.covers(address).is_some_and(|(base, bytes)| range.replace(base, bytes));
     if !(is_fault && RANGES.iter().any(replace)) {
-        // Not ours: the instruction is tried again, and faults as if we had never been here.
+        // Not in a guarded range: the instruction is retried, and faults again under the previous handler.
         if let Some(previous) = PREVIOUS.get() {
             let _ = set_handler(Some(previous));
         }
         if !is_fault {
-            // SAFETY: the signal came from a process; it comes again when this handler returns.
+            // SAFETY: the signal came from a process; it arrives again when this handler returns.
             unsafe { libc::raise(signal) };
         }
     }

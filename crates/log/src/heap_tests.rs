@@ -49,8 +49,8 @@ fn lent_frames_stay_while_the_cursor_holds_them() {
     });
 }
 
-/// Of a log that grows, which is here a ring that is never filled: what was lent is read beside the writer, and when writer,
-/// reader and all segments have been given up.
+/// A growing log, here a ring that is never filled: lent messages are read beside the writer, and after writer, reader
+/// and all segments were dropped.
 #[test]
 fn what_is_lent_outlives_its_reader() {
     const LENT: u64 = 100;
@@ -65,12 +65,12 @@ fn what_is_lent_outlives_its_reader() {
             while follower.sequence() < LENT {
                 match follower.step(&mut buffer).expect("nothing is damaged") {
                     Step::Frame(at) => {
-                        // SAFETY: it was just found in this segment, and no segment of a ring that is not full is recycled.
+                        // SAFETY: just found in this segment, and no segment of a ring that is not full is recycled.
                         let frame = unsafe { Lent::in_place(follower.region().clone(), at) };
                         lend.send(frame).expect("somebody listens");
                     }
                     Step::Empty => spin_loop(),
-                    // The very next one: a later one may be there by the time that we look.
+                    // The very next segment: a later one may be present by the time of the check.
                     Step::End | Step::Lapped => match enter(&regions, follower.index() + 1) {
                         Some(next) => {
                             follower = next;
@@ -94,7 +94,7 @@ fn what_is_lent_outlives_its_reader() {
     }
 }
 
-/// The writer remembers how far the slowest cursor was; a later one that begins further back counts too.
+/// The writer remembers the slowest cursor; a later cursor that begins further back counts too.
 #[test]
 fn a_late_cursor_holds_the_writer() {
     for segments in [2, 3, 4] {
@@ -114,7 +114,7 @@ fn a_late_cursor_holds_the_writer() {
     }
 }
 
-/// Whatever a stranger stores, wherever: a step is a frame inside its segment, an end, or damage.
+/// Random words stored anywhere by an untrusted writer: a step returns a frame inside its segment, an end, or damage.
 #[test]
 fn a_stranger_rewrites_what_is_read() {
     let (mut appender, regions, _) = ring(2, false);
@@ -146,7 +146,7 @@ fn a_stranger_rewrites_what_is_read() {
     });
 }
 
-/// Reads to the last message; tells each cursor before it moves on. Gives how many were missed.
+/// Reads to the last message; publishes each cursor before it moves. Returns the number of lost messages.
 fn follow(mut follower: Follower, regions: &[Region], mut publish: impl FnMut(u64)) -> u64 {
     let (mut buffer, mut received, mut missed) = (Vec::new(), 0, 0);
     let lends = follower.lends();
@@ -174,7 +174,7 @@ fn follow(mut follower: Follower, regions: &[Region], mut publish: impl FnMut(u6
     missed
 }
 
-/// The next segment that is there.
+/// Returns a cursor at the next segment present.
 fn following(regions: &[Region], follower: &Follower) -> Option<Follower> {
     let indices = regions.iter().filter_map(|region| {
         let generation = region.word(GENERATION).load(Ordering::Acquire);
@@ -209,7 +209,7 @@ fn ring(segments: usize, gated: bool) -> (Appender, Vec<Region>, Control) {
     (made.expect("memory cannot fail"), regions, control)
 }
 
-/// Frames of one length, of which some are of another, run over: none is passed twice, or before it is there.
+/// Runs over frames of one length, some of another in between: no frame is passed twice, or before it is there.
 #[test]
 fn frames_alike_are_run_over() {
     let (mut appender, regions, control) = ring(2, true);
@@ -253,8 +253,8 @@ fn frames_alike_are_run_over() {
     });
 }
 
-/// Batches of two to seven messages, of which some fill segments and some go over a segment's end, beside readers that are
-/// lapped: what a reader finds is whole, and the rest of a batch that fits its segment is there with its first message.
+/// Batches of two to four messages, some of which fill segments or cross a segment's end, beside readers that are
+/// lapped: a message read is whole, and the rest of a batch that fits its segment is visible with its first message.
 #[test]
 fn batches_are_there_at_once() {
     let (mut appender, regions, _) = ring(3, false);
@@ -263,7 +263,7 @@ fn batches_are_there_at_once() {
         let writer = scope.spawn(move || {
             while appender.sequence() < MESSAGES {
                 let first = appender.sequence();
-                // Each message says how many of its batch are behind it.
+                // Each message holds the number of messages behind it in its batch.
                 let messages: Vec<Vec<u8>> =
                     (0..2 + first % 3).map(|place| vec![(1 + first % 3 - place) as u8; 1 + place as usize]).collect();
                 let payloads: Vec<&[u8]> = messages.iter().map(Vec::as_slice).collect();
@@ -297,7 +297,7 @@ fn batches_are_there_at_once() {
     });
 }
 
-/// False if a cursor is in the way.
+/// Appends a message; returns false if a cursor blocks it.
 fn append(appender: &mut Appender, sequence: u64) -> bool {
     match appender.append(sequence * 3, 16, &message(sequence)) {
         Ok(()) => true,
@@ -307,7 +307,7 @@ fn append(appender: &mut Appender, sequence: u64) -> bool {
     }
 }
 
-/// One or two lines with their header.
+/// Returns a payload of one or two lines with its header.
 fn message(sequence: u64) -> Vec<u8> {
     vec![sequence as u8; (sequence * 7 % 100) as usize]
 }

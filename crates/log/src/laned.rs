@@ -1,56 +1,56 @@
-//! A connection whose bytes go through lanes in shared memory, beside the socket that it was opened by.
+//! A connection whose bytes travel by lanes in shared memory, beside the socket that opened it.
 
 use std::io::{self, Read, Write};
 
 use crate::lanes::{LaneError, Lanes};
 
-/// What is read of the socket at once: rings of the bell; and how often before the lanes have their turn.
+/// Max bytes (rings of the bell) per read of the socket, and max reads before the lanes have their turn.
 const RINGS: usize = 4096;
 const MOST_LOOKS: usize = 16;
 
-/// Lanes, and their socket: a stream of bytes that never waits. What comes through the socket only wakes, and its end is
-/// the end of the stream, behind all that was said before.
+/// Non-blocking byte stream over lanes and their socket. Bytes through the socket only wake; its end is the end of the
+/// stream, behind all bytes sent before.
 #[derive(Debug)]
 pub struct Laned<S> {
     socket: S,
     lanes: Lanes,
-    /// The socket may have something to say.
+    /// Set if the socket may be readable.
     is_called: bool,
 }
 
 impl<S: Read + Write> Laned<S> {
-    /// From here on the socket must not wait.
+    /// Builds the stream. The socket must be non-blocking from here on.
     pub fn new(socket: S, lanes: Lanes) -> Self {
         Self { socket, lanes, is_called: true }
     }
 
-    /// The socket.
+    /// Returns the socket.
     pub fn socket(&self) -> &S {
         &self.socket
     }
 
-    /// The same, for who waits for it.
+    /// Returns the socket mutably, for registration with a poller.
     pub fn socket_mut(&mut self) -> &mut S {
         &mut self.socket
     }
 
-    /// The socket may have something to say: the next read that finds the lanes empty looks there.
+    /// Marks the socket as possibly readable: the next read that finds the lanes empty reads it.
     pub fn look_at_socket(&mut self) {
         self.is_called = true;
     }
 
-    /// True if a read would find something in the lanes, or a write that found no room would find some now.
+    /// Returns true if a read would find bytes in the lanes, or with `wants_room` a write would find room.
     #[inline]
     pub fn has_news(&mut self, wants_room: bool) -> bool {
         self.lanes.has_news() || wants_room && self.lanes.has_room()
     }
 
-    /// Its thread goes to sleep until the socket wakes it: false if there is news, and it had better not.
+    /// Announces that the thread sleeps until the socket wakes it; returns false if there is news, and it must not sleep.
     pub fn sleeps(&self) -> bool {
         self.lanes.sleeps()
     }
 
-    /// Its thread is awake.
+    /// Withdraws the announcement of sleep.
     pub fn wakes(&self) {
         self.lanes.wakes();
     }
@@ -64,12 +64,12 @@ impl<S: Read + Write> Laned<S> {
     }
 
     fn ring(&mut self) {
-        // A socket that takes no more has rung enough.
+        // A full socket buffer already holds enough rings.
         let _ = self.socket.write(&[0]);
     }
 
-    /// What the socket has to say, all of it, for nobody tells of it twice; true if that was its last. One that does not
-    /// stop ringing is looked at again.
+    /// Drains the socket, because readiness is reported only once; returns true at its end. After 16 reads fails with
+    /// `Interrupted`, so that a peer that rings without end is read again later.
     fn has_ended(&mut self) -> io::Result<bool> {
         for _ in 0..MOST_LOOKS {
             match self.socket.read(&mut [0; RINGS]) {
@@ -80,7 +80,7 @@ impl<S: Read + Write> Laned<S> {
                     return Ok(false);
                 }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                // It has gone without listening for the bell.
+                // The peer has closed without reading its rings.
                 Err(e) if e.kind() == io::ErrorKind::ConnectionReset => return Ok(true),
                 Err(e) => return Err(e),
             }
@@ -95,7 +95,7 @@ impl<S: Read + Write> Read for Laned<S> {
             0 => {}
             bytes => return Ok(bytes),
         }
-        // What it said before it went is there once it has gone.
+        // Bytes sent before the close are in the lane by the time of the close.
         if self.is_called && self.has_ended()? {
             return self.take(room);
         }

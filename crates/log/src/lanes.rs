@@ -2,17 +2,17 @@
 //!
 //! ```text
 //!            0      64       128     4096
-//!   ours     │ head │ sleeps │ waits │ ring of what we say    │   we write it, they can only read it
-//!   theirs   │ head │ sleeps │ waits │ ring of what they say  │   the other way round
+//!   ours     │ head │ sleeps │ waits │ ring of what we send    │   we write it, they can only read it
+//!   theirs   │ head │ sleeps │ waits │ ring of what they send  │   the other way round
 //! ```
 //!
-//! What is said at once is a record, which begins with a cache line: its length in a word, and its bytes. The length is
-//! written last, and behind the newest record stands a zero: who listens looks at that word, and has the record's first
-//! line with it. `head` counts the bytes of the other's ring that its listener has done with; it only grows. Each side
-//! writes its own memory and nothing else, so what it corrupts is what it says: numbers that cannot be are told as
-//! [`LaneError`], and nothing is looked at before it is copied. Nobody can make the memory shorter.
+//! Bytes sent at once form a record, which begins with a cache line: its length in a word, and its bytes. The length is
+//! written last, and behind the newest record stands a zero: a receiver polls that word, and has the record's first
+//! line with it. `head` counts the bytes of the other side's ring that have been received; it only grows. Each side
+//! writes its own memory and nothing else, so it can corrupt only what it sends: impossible numbers are reported as
+//! [`LaneError`], and no byte is checked before it is copied. Neither side can shorten the memory.
 //!
-//! Who goes to sleep says so ([`Lanes::sleeps`]), and who waits for room does ([`Lanes::write`]); the other side then
+//! A side announces that it goes to sleep ([`Lanes::sleeps`]) or waits for room ([`Lanes::write`]); the other side then
 //! rings, by a bell that both have beside the lanes.
 
 use crate::region::Region;
@@ -20,14 +20,14 @@ use crate::sync::{Ordering, fence};
 
 /// Bytes of a lane's ring; in a model four lines, the fewest of which a half still takes a record.
 const RING: u64 = if cfg!(loom) { 4 * LINE } else { 256 << 10 };
-/// Bytes before it.
+/// Bytes before the ring.
 const BEFORE: usize = if cfg!(loom) { 192 } else { 4096 };
 /// Bytes of a lane's memory.
 pub(crate) const BYTES: usize = BEFORE + RING as usize;
-/// The longest record, in bytes: a part of the ring, so that who writes need not wait until all of it is read.
+/// Max bytes of a record: a part of the ring, so that a sender need not wait until all of it is read.
 const MOST_RECORD: usize = 16 << 10;
 
-/// Bytes of the ring that one read goes through, as far as it ends with a record.
+/// Max bytes of the ring that one read goes through; the last record may exceed it.
 const MOST_READ: u64 = RING / 4;
 
 const HEAD: usize = 0;
@@ -40,33 +40,33 @@ const LINE: u64 = 64;
 pub struct Lanes {
     ours: Region,
     theirs: Region,
-    /// Where our next record begins, and how far they are known to have heard us.
+    /// Start of our next record, and the highest position known to be received by the other side.
     tail: u64,
     heard: u64,
-    /// How far we have heard, and the bytes that are left of the record that we are in.
+    /// Position up to which we have received, and the bytes left of the current record.
     head: u64,
     left: usize,
     waits: bool,
 }
 
-/// The other side has broken its lane.
+/// Error: the other side has broken its lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("its lane says what cannot be ({0}); its program has overwritten the lane's memory")]
 pub struct LaneError(&'static str);
 
 impl Lanes {
-    /// Over memory that is zero, both at this side and at the other.
+    /// Builds one side's end, over memory that is zero on both sides.
     pub(crate) fn new(ours: Region, theirs: Region) -> Self {
         Self { ours, theirs, tail: 0, heard: 0, head: 0, left: 0, waits: false }
     }
 
-    /// Takes what was said, as far as there is room, which must be a word at least, and not too much at once: a peer that
-    /// says a ring of single bytes and never stops would keep us there. 0 if that is nothing.
+    /// Receives bytes into `room`, which must hold at least a word; returns their number, 0 if there are none. Bounded
+    /// per call, because a peer that sends a ring of single bytes and never stops would hold the caller.
     pub fn read(&mut self, room: &mut [u8]) -> Result<usize, LaneError> {
         let (from, mut taken) = (self.head, 0);
         while self.head.wrapping_sub(from) < MOST_READ {
             if self.left == 0 {
-                // Pairs with the release of who said it.
+                // Pairs with the release of the sender.
                 match self.theirs.word(at(self.head)).load(Ordering::Acquire) {
                     0 => break,
                     length if length > MOST_RECORD as u64 => {
@@ -91,7 +91,7 @@ impl Lanes {
         Ok(taken)
     }
 
-    /// Says so many of the bytes as there is room for; after fewer than all, the other side rings when there is more.
+    /// Sends as many of the bytes as there is room for; after fewer than all, the other side rings when there is more room.
     pub fn write(&mut self, bytes: &[u8]) -> Result<usize, LaneError> {
         let mut said = 0;
         while said < bytes.len() {
@@ -99,7 +99,7 @@ impl Lanes {
                 0 if !self.waits => {
                     self.waits = true;
                     self.ours.word(WAITS).store(1, Ordering::SeqCst);
-                    // Pairs with the fence of who rings: either it sees this, or we see the room.
+                    // Pairs with the fence of the side that rings: either it sees this flag, or we see the room.
                     fence(Ordering::SeqCst);
                     continue;
                 }
@@ -117,54 +117,54 @@ impl Lanes {
         if std::mem::take(&mut self.waits) {
             self.ours.word(WAITS).store(0, Ordering::SeqCst);
         }
-        // The first line of the next record is looked at all the time; the others were, a ring ago.
+        // The first line of the next record is polled all the time; the others were, a ring ago.
         self.ours.expect_write(at(self.tail.wrapping_add(LINE)));
         self.ours.expect_write(at(self.tail.wrapping_add(2 * LINE)));
         Ok(said)
     }
 
-    /// True if something was said that was not taken.
+    /// Returns true if bytes are waiting to be received.
     #[inline]
     pub fn has_news(&self) -> bool {
         self.left > 0 || self.theirs.word(at(self.head)).load(Ordering::Acquire) != 0
     }
 
-    /// True if there is room for something to say, or the other side has broken its lane.
+    /// Returns true if there is room to send, or the other side has broken its lane.
     pub fn has_room(&mut self) -> bool {
         self.room() != Ok(0)
     }
 
-    /// We go to sleep: false if there is news, and we had better not.
+    /// Announces sleep; returns false if there is news, and the caller must not sleep.
     pub fn sleeps(&self) -> bool {
         self.ours.word(SLEEPS).store(1, Ordering::SeqCst);
-        // Pairs with the fence of who rings: either it sees this, or we see what it said.
+        // Pairs with the fence of the side that rings: either it sees this flag, or we see what it sent.
         fence(Ordering::SeqCst);
         !self.has_news()
     }
 
-    /// We are awake.
+    /// Withdraws the announcement of sleep.
     pub fn wakes(&self) {
         self.ours.word(SLEEPS).store(0, Ordering::Relaxed);
     }
 
-    /// Whether the other side must be woken to hear what we have said.
+    /// Returns true if the other side sleeps and must be woken to receive what was sent.
     #[inline]
     pub fn must_ring_for_news(&self) -> bool {
         fence(Ordering::SeqCst);
         self.theirs.word(SLEEPS).load(Ordering::Relaxed) != 0
     }
 
-    /// Whether the other side waits for the room that we have made by reading.
+    /// Returns true if the other side waits for the room made by reading.
     #[inline]
     pub fn must_ring_for_room(&self) -> bool {
         fence(Ordering::SeqCst);
         self.theirs.word(WAITS).load(Ordering::Relaxed) != 0
     }
 
-    /// Bytes of a record for which there is room now, with a zero behind it.
+    /// Returns the max bytes of a record that fits now, with a zero behind it.
     fn room(&mut self) -> Result<usize, LaneError> {
         if self.tail.wrapping_sub(self.heard) > RING / 2 {
-            // Pairs with the release of who heard it: what lies there was copied.
+            // Pairs with the release of the receiver: the bytes there were copied.
             let heard = self.theirs.word(HEAD).load(Ordering::Acquire);
             if self.tail.wrapping_sub(heard) > RING {
                 return Err(LaneError("more was heard than was said"));
@@ -175,14 +175,14 @@ impl Lanes {
         Ok((free.saturating_sub(WORD) as usize).min(MOST_RECORD))
     }
 
-    /// From the head on, around the ring's end.
+    /// Copies bytes out from the head, around the ring's end.
     fn copy_out(&self, to: &mut [u8]) {
         let (first, second) = to.split_at_mut(to.len().min(until_end(self.head)));
         self.theirs.copy_out(at(self.head), first);
         self.theirs.copy_out(BEFORE, second);
     }
 
-    /// From a place on, around the ring's end.
+    /// Copies bytes in at a position, around the ring's end.
     fn copy_in(&self, to: u64, from: &[u8]) {
         let (first, second) = from.split_at(from.len().min(until_end(to)));
         self.ours.copy_in(at(to), first);
@@ -204,7 +204,7 @@ fn until_end(position: u64) -> usize {
     (RING - position % RING) as usize
 }
 
-/// Where the line behind a place begins, or the place itself if one begins there.
+/// Returns the start of the next line, or the position itself if a line begins there.
 fn next_line(position: u64) -> u64 {
     position.wrapping_add(LINE - 1) & !(LINE - 1)
 }

@@ -1,8 +1,8 @@
-//! Where everything lies. `docs/log-format.md` draws it; a test holds the drawing against these constants.
+//! Layout of a log. `docs/log-format.md` draws it; a test checks the drawing against these constants.
 //!
 //! ```text
 //! data     ┌──────────────┬───────────┬───────────┬─ ─ ─
-//!          │ header, 4 KiB│ segment 0 │ segment 1 │        a ring of them, or as many as there are
+//!          │ header, 4 KiB│ segment 0 │ segment 1 │        a ring of segments, or a growing file
 //!          └──────────────┴───────────┴───────────┴─ ─ ─
 //! segment  ┌─────────────────────┬───────┬───────┬─ ─ ─┬─────┐
 //!          │ segment header 128 B│ frame │ frame │      │ end │
@@ -11,13 +11,13 @@
 //!          │ commit word 8 │ stamp 8  │ payload, to 8     │ crc 8 ? │   aligned to 64 (topics) or 16 (journals)
 //!          └───────────────┴──────────┴───────────────────┴─────────┘
 //! commit    bits 0..24 payload length, 24..32 kind (never 0), 32..64 low half of the sequence number
-//! batch     its first commit word is stored last; until then it is zero, or says that a batch is open (with checksums)
+//! batch     its first commit word is stored last; until then it is zero, or marks an open batch (with checksums)
 //! ```
 
 use tickpath_clock::Calibration;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// The format that this code writes and reads.
+/// Format version that this code writes and reads.
 pub const FORMAT_VERSION: u32 = 2;
 
 /// Bytes before the first segment: one page.
@@ -32,10 +32,10 @@ pub const FRAME_HEADER_BYTES: usize = 16;
 /// Bytes of a cache line.
 pub(crate) const LINE_BYTES: usize = 64;
 
-/// How many lines behind a frame's first a reader that spins asks for, so that all come together.
+/// Cache lines behind a frame's first that a spinning reader prefetches, so that all arrive together.
 pub(crate) const LINES_ALONG: usize = 4;
 
-/// The longest payload that a commit word can tell.
+/// Max payload length that a commit word can express, in bytes.
 pub const MAX_PAYLOAD_BYTES: usize = (1 << 24) - 1;
 
 pub(crate) const MAGIC: [u8; 8] = *b"TICKLOG\0";
@@ -45,20 +45,20 @@ pub(crate) const GENERATION: usize = 0;
 pub(crate) const BASE_SEQUENCE: usize = 8;
 pub(crate) const SEGMENT_CALIBRATION: usize = 16;
 
-/// Only damage leads beyond this number: counting on from here never wraps around.
+/// Max base sequence number: only damage exceeds it, and counting from here never wraps around.
 pub(crate) const MAX_BASE: u64 = 1 << 62;
 
-/// Kinds below this mark the log's own frames.
+/// Lowest kind of a message; kinds below mark the log's own frames.
 pub const FIRST_KIND: u8 = 16;
 
-/// The kind of the frame that ends a segment before its last byte.
+/// Kind of the frame that ends a segment before its last byte.
 pub(crate) const KIND_END: u8 = 1;
 
-/// The kind of a frame that is the first of a batch which is still being written: nothing yet. Only where frames carry
-/// checksums, and what lies behind could pass for frames behind a hole.
+/// Kind of the first frame of a batch that is still being written: no message yet. Used only where frames carry
+/// checksums, where frames behind it could pass for frames behind a hole.
 pub(crate) const KIND_OPEN: u8 = 2;
 
-/// What is in the first page of a log.
+/// Content of a log's first page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub(crate) struct Header {
@@ -73,35 +73,35 @@ pub(crate) struct Header {
     pub crc: u32,
     pub calibration: Calibration,
     pub owner: Owner,
-    /// The number of the first message that the log was made for.
+    /// Sequence number of the first message that the log was created for.
     pub first_sequence: u64,
     /// 1 if the log names a mandatory reader.
     pub mandatory: u32,
-    /// CRC32C of everything before.
+    /// CRC32C of all bytes before.
     pub checksum: u32,
 }
 
-/// Whose a log is: of which journal, in which life of it, and where it takes up. Written when the log is made, and
-/// compared by nobody here; all zeros are nobody's.
+/// Owner of a log: a journal, its incarnation, and the log's start in it. Written when the log is created and never
+/// compared here; all zeros mean no owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Owner {
-    /// The journal that the log belongs to, by a number of its own.
+    /// Id of the journal that the log belongs to.
     pub journal: u64,
-    /// Which life of that journal's program made the log.
+    /// Incarnation of that journal's program that created the log.
     pub incarnation: u64,
-    /// What the log's first message is to its owner.
+    /// Position of the log's first message in its owner's numbering.
     pub base: u64,
 }
 
 impl Header {
-    /// The checksum that these bytes should carry.
+    /// Returns the checksum that these bytes should carry.
     pub fn sum(&self) -> u32 {
         crc32c::crc32c(&self.as_bytes()[..core::mem::offset_of!(Header, checksum)])
     }
 }
 
-/// The word that makes a frame visible.
+/// Commit word: makes a frame visible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Commit(pub u64);
 
@@ -111,13 +111,13 @@ impl Commit {
         Self(length as u64 | u64::from(kind) << 24 | sequence << 32)
     }
 
-    /// What stands for the first frame of a batch that is being written.
+    /// Returns the placeholder of the first frame of a batch that is being written.
     #[inline(always)]
     pub fn open(sequence: u64) -> Self {
         Self::new(0, KIND_OPEN, sequence)
     }
 
-    /// That of the next frame, if it is like this one.
+    /// Returns the next frame's commit word, if that frame has this one's length and kind.
     #[inline(always)]
     pub fn next_alike(self) -> Self {
         Self(self.0.wrapping_add(1 << 32))
@@ -139,29 +139,29 @@ impl Commit {
     }
 }
 
-/// The generation of a segment while its bytes change: odd.
+/// Returns the generation of a segment while its bytes change: odd.
 #[inline(always)]
 pub(crate) fn changing(index: u64) -> u64 {
     2 * index + 1
 }
 
-/// The generation of a segment that holds this index's frames: even, never zero.
+/// Returns the generation of a segment that holds this index's frames: even, never zero.
 #[inline(always)]
 pub(crate) fn holding(index: u64) -> u64 {
     2 * index + 2
 }
 
-/// The index that a place in the ring (`ring` of them), or in a growing file, holds by its generation; none if it holds
-/// none, or one that cannot lie there.
+/// Returns the index that a slot in a ring of `ring` segments, or in a growing file, holds by its generation; none if
+/// it holds none, or an index that cannot lie there.
 pub(crate) fn index_held(generation: u64, place: u64, ring: Option<u64>) -> Option<u64> {
-    /// Beyond this only damage leads.
+    /// Max index: only damage exceeds it.
     const MOST: u64 = 1 << 62;
     let index = (generation / 2).checked_sub(1).filter(|index| generation.is_multiple_of(2) && *index < MOST)?;
     let lies_at = ring.map_or(index, |ring| index % ring);
     (lies_at == place).then_some(index)
 }
 
-/// How frames are laid out in one log.
+/// Layout of frames in one log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FrameShape {
     pub align: usize,
@@ -169,15 +169,15 @@ pub(crate) struct FrameShape {
 }
 
 impl FrameShape {
-    /// Bytes that a frame with this payload takes.
+    /// Returns the bytes that a frame with this payload takes.
     #[inline(always)]
     pub fn bytes(self, payload: usize) -> usize {
         let crc = if self.crc { 8 } else { 0 };
-        // A power of two, so that a mask does: a division would stand in the way of every next frame.
+        // A power of two, so that a mask suffices: a division would delay every next frame.
         (FRAME_HEADER_BYTES + payload.next_multiple_of(8) + crc + self.align - 1) & !(self.align - 1)
     }
 
-    /// Offset of the checksum in a frame.
+    /// Returns the offset of the checksum in a frame.
     #[inline(always)]
     pub fn crc_at(self, payload: usize) -> usize {
         FRAME_HEADER_BYTES + payload.next_multiple_of(8)

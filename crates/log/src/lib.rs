@@ -7,16 +7,16 @@
 //!      └── gate, wake ── control: cursors, sleepers <────┘
 //! ```
 //!
-//! * [`Writer`] publishes stamped frames; it is the only one, and the kernel says when it has died.
-//! * [`Reader`] starts now, at the oldest or at a sequence number, and learns exactly how much it missed.
-//! * [`Policy`] says what a full log does: `overwrite`, `fail` or `keep`.
-//! * [`Reader::lend`] gives messages of a `keep` log that stay where they lie for as long as they are held.
-//! * [`Place`] says where it lies: `shm://name` or `file:///path`.
-//! * [`Writer::open_queue`] makes it a queue, whose messages [`Puller`]s share: each goes to one of them.
+//! * [`Writer`] publishes stamped frames; a log has exactly one, and a kernel lock shows when its process has died.
+//! * [`Reader`] starts at the next message, at the oldest or at a sequence number, and counts lost messages exactly.
+//! * [`Policy`] is the behaviour of a full log: `overwrite`, `fail` or `keep`.
+//! * [`Reader::lend`] lends messages of a `keep` log without a copy; their bytes stay in place while they are held.
+//! * [`Place`] is the location of a log: `shm://name` or `file:///path`.
+//! * [`Writer::open_queue`] makes the log a queue, whose messages [`Puller`]s share: each message goes to one puller.
 //!
-//! The bytes are drawn in `docs/log-format.md`. Writing order, and what each reader's fence pairs with, is in
-//! `append.rs` and `follow.rs`, and who has a queue's message in `claim.rs`; those three hold the whole protocol and
-//! know neither files nor processes.
+//! `docs/log-format.md` draws the bytes. Memory ordering of the writer is in `append.rs`, the fences of readers that
+//! pair with it in `follow.rs`, and the claim of a queue's message in `claim.rs`; those three modules hold the whole
+//! protocol and know neither files nor processes.
 //!
 //! ```
 //! use tickpath_log::{Config, Next, Place, Policy, Reader, Registration, Start, Writer};

@@ -1,4 +1,4 @@
-//! Two bare words in shared memory, a cache line each: the floor under everything that a log does.
+//! Two bare words in shared memory, a cache line each: the floor under every operation of a log.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use crate::mapping::{Access, Mapping, allocate};
 use crate::place::Place;
 use crate::region::Region;
 
-/// Words that processes share, 128 bytes apart so that no two are fetched together.
+/// Words shared by processes, 128 bytes apart so that no two are fetched together.
 pub struct SharedWords {
     region: Region,
 }
@@ -19,7 +19,7 @@ const ENDING: &str = ".words";
 const BYTES: usize = 4096;
 
 impl SharedWords {
-    /// Makes 32 words of zero, or maps those that are there.
+    /// Creates 32 zeroed words, or maps existing ones.
     pub fn open(name: &str) -> io::Result<Self> {
         let file = own_file(&path(name)?)?;
         allocate(&file, 0, BYTES as u64)?;
@@ -27,18 +27,18 @@ impl SharedWords {
         Ok(Self { region: Region::mapped(mapping) })
     }
 
-    /// Those that lie in shared memory now, by name.
+    /// Lists the shared words in shared memory now, by name.
     pub fn all() -> io::Result<Vec<String>> {
         let words = |name: String| name.strip_suffix(ENDING).map(str::to_owned);
         Ok(Place::names_in_shared_memory()?.into_iter().filter_map(words).collect())
     }
 
-    /// One word.
+    /// Returns one word.
     pub fn word(&self, number: usize) -> &AtomicU64 {
         self.region.word(number * APART)
     }
 
-    /// Removes them. Processes that have them mapped keep what they have.
+    /// Removes the words. Processes that have them mapped keep their mappings.
     pub fn remove(name: &str) -> io::Result<()> {
         std::fs::remove_file(path(name)?)
     }

@@ -1,24 +1,24 @@
-//! Who is alive, and who has what: two locks of the kernel for each byte of a lock file.
+//! Liveness and exclusion: two kernel locks for each byte of a lock file.
 //!
 //! ```text
-//!                            ends with its process,    stays when somebody there     keeps out another copy
-//!                            whoever it has forked     closes the file               of this library there
-//!   record lock on byte n    yes                       no                            no
-//!   mark of n                no, but names it          yes                           yes
+//!                            ends with its process,    stays when its process    keeps out another copy
+//!                            whatever it forked        closes the file           of this library there
+//!   record lock on byte n    yes                       no                        no
+//!   mark of n                no, but names it          yes                       yes
 //! ```
 //!
-//! A POSIX record lock belongs to a process, and is gone when that has died. But in one process the kernel sees no conflict,
-//! and the lock is lost when the process closes *any* descriptor of the file, as who copies the folder does, or another copy
-//! of this library (Python's module beside libtickpath). A mark is a lock of an opened file (`F_OFD_SETLK`), far behind the
-//! bytes, at a place that names its process. It stays until it is given back, and another copy in the process, which opens
-//! the file for itself, runs into it. But whoever was forked shares it, and may keep it for longer than the process lives.
-//! So a byte is held by whom a record lock names, and by whom a mark names, as long as that process lives.
+//! A POSIX record lock belongs to a process and ends with it. But the kernel sees no conflict inside one process, and
+//! drops the lock when the process closes *any* descriptor of the file, as code that copies the folder does, or another
+//! copy of this library (Python's module beside libtickpath). A mark is a lock of an open file (`F_OFD_SETLK`), far
+//! behind the bytes, at an offset that encodes its process. A mark stays until released, and conflicts with another
+//! copy in the process, which opens the file itself. But a forked child shares the mark and may keep it longer than the
+//! process lives. So the process named by a record lock holds a byte, and one named by a mark, as long as it lives.
 //!
-//! The record lock is taken first, so that of processes that come at once only one goes on to mark and to look.
+//! The record lock is taken first, so that of several competing processes only one proceeds to mark and to check marks.
 //!
-//! What this copy's own threads hold is written down in a table, for an opened file has no conflict with itself. A table
-//! belongs to a process. A fork begins with one of its own, and never looks into its parent's: another thread may have had
-//! that in hand, and stayed behind.
+//! A table records the bytes held by this copy's own threads, because an open file has no conflict with itself. A table
+//! belongs to a process. A fork begins with a fresh table and never locks its parent's: a thread that does not exist in
+//! the fork may have held that lock.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -40,58 +40,58 @@ use crate::who::Who;
 /// Device and inode of a file.
 pub(crate) type FileId = (u64, u64);
 
-/// What this copy of the library holds in one process.
+/// Table of the locks that this copy of the library holds in one process.
 struct Table {
     who: Who,
     born: Birthplace,
     files: Mutex<HashMap<FileId, LockFile>>,
 }
 
-/// A lock file, opened once: by closing it a second time the process would lose its record locks.
+/// A lock file, opened once: closing a second descriptor would drop the process's record locks.
 struct LockFile {
     file: File,
     bytes: Vec<u32>,
 }
 
-/// One byte of a lock file, ours until dropped.
+/// Lock on one byte of a lock file, held until dropped.
 pub(crate) struct ByteLock {
     table: &'static Table,
     id: FileId,
     byte: u32,
 }
 
-/// What came of trying to lock.
+/// Result of an attempt to lock.
 #[derive(Debug)]
 pub(crate) enum TryLock {
     Ours(ByteLock),
-    /// Held by this process or, with a process id, by another.
+    /// Held by another copy or thread of this process, or by another process; 0 if its id is unknown.
     Taken(u32),
 }
 
-/// Locks one byte of a file in a log's folder. The file is made with this mode if it is not there.
+/// Locks one byte of a file in a log's folder. Creates a missing file with this mode.
 pub(crate) fn try_lock(place: &Place, file: &str, byte: u32, mode: u32) -> io::Result<TryLock> {
     Table::here().try_lock(place, file, byte, mode)
 }
 
-/// The process that holds a byte of the file, if one does.
+/// Returns the process that holds a byte of the file, if one does.
 pub(crate) fn holder(place: &Place, file: &str, byte: u32) -> io::Result<Option<u32>> {
     Table::here().holder(place, file, byte)
 }
 
 impl Table {
-    /// That of this process.
+    /// Returns the table of this process.
     fn here() -> &'static Self {
         static HERE: AtomicPtr<Table> = AtomicPtr::new(null_mut());
         loop {
             let found = HERE.load(Ordering::Acquire);
-            // SAFETY: it is null, or what was leaked below: nobody frees it. Pairs with the release there.
+            // SAFETY: null, or leaked below and never freed. Pairs with the release there.
             if let Some(table) = unsafe { found.as_ref() }.filter(|table| table.is_here()) {
                 return table;
             }
-            // A parent's stays where it is, with what it has opened: the copies of its locks refer to it.
+            // A parent's table stays allocated, with its open files: the fork's copies of its locks refer to it.
             let made = Box::into_raw(Box::new(Self::new()));
             if HERE.compare_exchange(found, made, Ordering::AcqRel, Ordering::Relaxed).is_err() {
-                // SAFETY: it came from a box just now, and nobody else has seen it.
+                // SAFETY: allocated from a box just above, and never shared.
                 drop(unsafe { Box::from_raw(made) });
             }
         }
@@ -101,7 +101,7 @@ impl Table {
         Self { who: Who::here(), born: Birthplace::here(), files: Mutex::default() }
     }
 
-    /// False in a fork, also in one of which the C library does not know.
+    /// Returns false in a fork, also one made without the C library's knowledge.
     fn is_here(&self) -> bool {
         !self.born.is_elsewhere() && self.who.pid == std::process::id()
     }
@@ -117,7 +117,7 @@ impl Table {
                 })
             })?;
             match &tried {
-                // Somebody removed the file between our opening and locking it: that lock excludes nobody.
+                // The file was removed between open and lock: the lock excludes no process.
                 TryLock::Ours(lock) if file_at(place, name).ok() != Some(lock.id) => continue,
                 _ => return Ok(tried),
             }
@@ -142,7 +142,7 @@ impl Table {
         }
     }
 
-    /// Runs `work` on this table's one descriptor of the file; closes it only if no byte of it is ours.
+    /// Runs `work` on this table's only descriptor of the file; closes it only if the table holds no byte of it.
     fn with_file<T>(
         &self,
         folder: &Folder,
@@ -175,25 +175,25 @@ impl Table {
 }
 
 impl LockFile {
-    /// Takes a byte; gives the process that has it, if one does.
+    /// Takes a byte; returns the process that holds it, if one does.
     fn try_lock(&mut self, byte: u32, us: Who) -> io::Result<Option<u32>> {
         if self.bytes.contains(&byte) {
             return Ok(Some(us.pid));
         }
         if !self.lock(libc::F_SETLK, byte.into())? {
-            // None: it was given back just now.
+            // 0: the lock was released just now.
             return Ok(Some(self.recorded(byte)?.unwrap_or(0)));
         }
         match self.mark(byte, us) {
             Ok(true) => {}
-            // Another copy of this library in this process: the record lock that we got is its own, and stays.
+            // Another copy of this library in this process: the record lock obtained is the process's, so it stays.
             Ok(false) => return Ok(Some(us.pid)),
             Err(e) => {
                 self.unlock(byte, us);
                 return Err(e);
             }
         }
-        // In this order, so that nobody who gets the record lock still finds our mark.
+        // Marked and checked under the record lock, so that its next owner never finds a mark of this attempt.
         match self.marked(byte, us) {
             Ok(None) => {
                 self.bytes.push(byte);
@@ -206,8 +206,8 @@ impl LockFile {
         }
     }
 
-    /// Marks a byte. False if another copy of this library in this process has; a read lock there is a stranger's, who keeps us
-    /// from marking it, and from nothing else.
+    /// Marks a byte. Returns false if another copy of this library in this process has marked it; an untrusted user's
+    /// read lock there prevents the mark, and nothing else.
     fn mark(&self, byte: u32, us: Who) -> io::Result<bool> {
         if self.lock(libc::F_OFD_SETLK, mark(byte, us))? {
             return Ok(true);
@@ -217,41 +217,41 @@ impl LockFile {
         Ok(i32::from(request.l_type) == libc::F_UNLCK)
     }
 
-    /// Locks one byte. False if somebody else has it.
+    /// Locks one byte. Returns false if another process, or another open file for marks, holds it.
     fn lock(&self, command: i32, start: i64) -> io::Result<bool> {
         match control(&self.file, command, &mut range(libc::F_WRLCK, start, 1)) {
             Ok(()) => Ok(true),
             Err(e) => match e.raw_os_error() {
                 Some(libc::EAGAIN | libc::EACCES) => Ok(false),
-                // Open for reading only: its owner lets us no further.
+                // Open for reading only: the file's owner permits no more.
                 Some(libc::EBADF) => Err(io::Error::from_raw_os_error(libc::EACCES)),
-                // A kernel, or a file system, that knows no locks of opened files. The record locks have to do.
+                // A kernel or file system without locks of open files: the record locks must suffice.
                 Some(errno) if command == libc::F_OFD_SETLK && NO_MARKS.contains(&errno) => Ok(true),
                 _ => Err(e),
             },
         }
     }
 
-    /// Gives back both locks of a byte. In this order, so that nobody who gets the record lock still finds our mark.
+    /// Releases both locks of a byte, the mark first, so that the record lock's next owner never finds this process's mark.
     fn unlock(&self, byte: u32, us: Who) {
         for (command, start) in [(libc::F_OFD_SETLK, mark(byte, us)), (libc::F_SETLK, byte.into())] {
             let _ = control(&self.file, command, &mut range(libc::F_UNLCK, start, 1));
         }
     }
 
-    /// The process whose record lock is on a byte. The kernel does not tell of our own.
+    /// Returns the process whose record lock is on a byte. The kernel does not report this process's own locks.
     fn recorded(&self, byte: u32) -> io::Result<Option<u32>> {
-        // A read lock is asked after, so that a file we may only read can be asked about too.
+        // Asks with a read lock, which a file open for reading only permits.
         let mut request = range(libc::F_RDLCK, byte.into(), 1);
         control(&self.file, libc::F_GETLK, &mut request)?;
         Ok((i32::from(request.l_type) != libc::F_UNLCK).then_some(request.l_pid.max(0) as u32))
     }
 
-    /// A process that has marked a byte, through another opened file, and lives.
+    /// Returns a live process that has marked a byte through another open file.
     fn marked(&self, byte: u32, us: Who) -> io::Result<Option<Who>> {
         let first = marks(byte);
         let mut unseen = vec![(first, first + (1_i64 << Who::BITS))];
-        // A stranger can make more of them than anybody has children.
+        // Bounded, because an untrusted user can create any number of marks.
         for _ in 0..MOST_MARKS {
             let Some((from, to)) = unseen.pop() else { break };
             let mut request = range(libc::F_RDLCK, from, to - from);
@@ -267,7 +267,8 @@ impl LockFile {
             if who.lives(us) {
                 return Ok(Some(who));
             }
-            // The kernel tells of one at a time, in no order; a length of zero is a stranger's, up to the end.
+            // The kernel reports one lock at a time, in no order; a length of zero, up to the end of the file, comes
+            // from an untrusted user.
             let end = if request.l_len == 0 { to } else { request.l_start.saturating_add(request.l_len) };
             unseen.extend([(from, start), (end, to)].into_iter().filter(|(from, to)| from < to));
         }
@@ -276,7 +277,7 @@ impl LockFile {
 }
 
 impl ByteLock {
-    /// The file that it is on.
+    /// Returns the lock file's id.
     pub fn file(&self) -> FileId {
         self.id
     }
@@ -284,7 +285,7 @@ impl ByteLock {
 
 impl Drop for ByteLock {
     fn drop(&mut self) {
-        // A fork's copy is not the lock. Its parent's mark, which both have, it would take away.
+        // A fork's copy is not the lock: dropping it would release the parent's mark, which both share.
         if !self.table.is_here() {
             return;
         }
@@ -304,24 +305,24 @@ impl fmt::Debug for ByteLock {
     }
 }
 
-/// Marks of one byte that are looked at.
+/// Max marks of one byte that are checked.
 const MOST_MARKS: usize = 1000;
 
-/// What says that there are no locks of opened files.
+/// Error codes of a kernel or file system without locks of open files.
 const NO_MARKS: [i32; 4] = [libc::EINVAL, libc::ENOSYS, libc::EOPNOTSUPP, libc::ENOLCK];
 
-/// Where marks begin: behind all bytes that are locked for themselves.
+/// Offset of the first mark, behind all lockable bytes.
 const MARKS: i64 = 1 << 62;
 
-/// The first place for marks of a byte.
+/// Returns the first offset for marks of a byte.
 fn marks(byte: u32) -> i64 {
-    // One less than there is room for: the places of the last would end behind all numbers.
+    // One less than there is room for: the marks of the last byte would end beyond the largest offset.
     const BYTES: u32 = (1 << (62 - Who::BITS)) - 1;
     assert!(byte < BYTES, "there are marks for {BYTES} bytes, and {byte} is none of them");
     MARKS | i64::from(byte) << Who::BITS
 }
 
-/// The place of a process's mark of a byte.
+/// Returns the offset of a process's mark of a byte.
 fn mark(byte: u32, who: Who) -> i64 {
     marks(byte) | who.word() as i64
 }
@@ -330,12 +331,12 @@ pub(crate) fn file_id(file: &Metadata) -> FileId {
     (file.dev(), file.ino())
 }
 
-/// The file that has this name now.
+/// Returns the id of the file that has this name now.
 pub(crate) fn file_at(place: &Place, name: &str) -> io::Result<FileId> {
     place.open_folder().and_then(|folder| folder.look(name)).map(|there| file_id(&there))
 }
 
-/// True if another file has this name now, or none; false where that cannot be found out.
+/// Returns true if the name now belongs to another file or to none; false where the check fails.
 pub(crate) fn is_gone(place: &Place, name: &str, file: FileId) -> bool {
     match file_at(place, name) {
         Ok(found) => found != file,
@@ -367,8 +368,8 @@ mod tests {
 
     const FILE: &str = "lock";
 
-    /// A lock file, and two copies of the library in this process: each has a table of its own, and nothing else of its own
-    /// has to do with locks.
+    /// A lock file, and two copies of the library in this process: the table is the only state of a copy that concerns
+    /// locks.
     struct Scene {
         place: Place,
         copies: [&'static Table; 2],
@@ -400,7 +401,7 @@ mod tests {
             self.place.open_folder().unwrap().open_or_make(FILE, 0o600).unwrap()
         }
 
-        /// The mark of a process on a byte, by an opened file that nobody else has.
+        /// Marks a byte as a process would, through an open file of its own.
         fn marked_by(&self, byte: u32, who: Who) -> File {
             let file = self.open();
             control(&file, libc::F_OFD_SETLK, &mut range(libc::F_WRLCK, mark(byte, who), 1)).unwrap();
@@ -408,9 +409,9 @@ mod tests {
         }
     }
 
-    /// One of many that have ended.
+    /// Returns one of many processes that have ended.
     fn dead(number: u64) -> Who {
-        // The last process id that there can be.
+        // The largest possible process id.
         Who::of(number << 22 | 0x3f_ffff)
     }
 
@@ -431,7 +432,7 @@ mod tests {
         let scene = Scene::new();
         for (one, other) in [(0, 1), (1, 0)] {
             let first = scene.lock(one, 5).expect("nobody else locks");
-            // Again and again: each time the other one closes the file.
+            // Repeatedly: each time the other copy closes the file.
             for _ in 0..3 {
                 assert!(scene.lock(other, 5).is_none());
                 assert_eq!(scene.holders(5), [Some(std::process::id()); 2]);

@@ -1,30 +1,30 @@
-//! Whether a log still lies where it did.
+//! Check whether a log's files still have their names.
 
 use crate::Place;
 use crate::lock::{self, FileId};
 use crate::place::{CONTROL, DATA};
 
-/// The files of a log as they lay under their names at one moment, to ask later whether they still do.
+/// The files under a log's names at one moment, for later checks of whether they are still the same.
 #[derive(Debug, Clone)]
 pub struct LogFile {
     place: Place,
-    /// The data file, and the control file.
+    /// Data file and control file.
     files: [Option<FileId>; 2],
 }
 
 impl LogFile {
-    /// The files that lie there now.
+    /// Records the files that lie there now.
     pub fn at(place: &Place) -> Self {
         Self { place: place.clone(), files: [DATA, CONTROL].map(|name| lock::file_at(place, name).ok()) }
     }
 
-    /// True if one of them was there, and something else or nothing is now. Asks the operating system, some microseconds.
+    /// Returns true if a recorded file was removed or replaced. Asks the operating system, which takes some microseconds.
     pub fn is_removed(&self) -> bool {
         let [data, control] = self.files;
         self.is_data_removed() || data.and(control).is_some_and(|file| lock::is_gone(&self.place, CONTROL, file))
     }
 
-    /// True if the data file was there, and something else or nothing is now.
+    /// Returns true if the recorded data file was removed or replaced.
     pub(crate) fn is_data_removed(&self) -> bool {
         self.files[0].is_some_and(|file| lock::is_gone(&self.place, DATA, file))
     }

@@ -1,5 +1,5 @@
-//! Models of the protocol: every order of two threads' steps, and every value that the memory model lets them see.
-//! Run with `RUSTFLAGS="--cfg loom" LOOM_MAX_PREEMPTIONS=3 cargo test -p tickpath-log --lib --release loom`.
+//! Models of the protocol: every order of two threads' steps, and every value that the memory model lets them see. Run
+//! with `RUSTFLAGS="--cfg loom" LOOM_MAX_PREEMPTIONS=3 cargo test -p tickpath-log --lib --release loom`.
 
 mod lanes;
 mod queue;
@@ -18,7 +18,7 @@ use crate::sync::{AtomicU64, Ordering, fence};
 
 const FRAME: FrameShape = FrameShape { align: 64, crc: false };
 
-/// The stamp of every batch.
+/// Stamp of every batch.
 const BATCH: u64 = u64::MAX;
 
 #[test]
@@ -85,7 +85,7 @@ fn a_recycled_frame_is_read_whole_or_not_at_all() {
     });
 }
 
-/// Whoever sees the first message of a batch sees all of it, and one behind the batch only after it.
+/// A reader that sees the first message of a batch sees all of it, and a message behind the batch only after it.
 #[test]
 fn a_batch_is_seen_at_once() {
     model(|| {
@@ -103,7 +103,7 @@ fn a_batch_is_seen_at_once() {
     });
 }
 
-/// A batch that takes a segment over: of the frames that were there, and of the batch, a reader sees whole ones only.
+/// A batch that takes over a segment: a reader sees only whole frames, either old ones or the batch's.
 #[test]
 fn a_batch_laps_a_reader() {
     model(|| {
@@ -128,8 +128,8 @@ fn a_batch_laps_a_reader() {
     });
 }
 
-/// A writer that recycles and a reader that pins: of the two, one sees the other. With a frame more before, the writer
-/// has looked at the cursors already, and found none.
+/// A writer that recycles and a reader that pins: at least one sees the other. With one more frame before, the writer
+/// has checked the cursors already, and found none.
 #[test]
 fn a_writer_never_recycles_what_a_reader_has_pinned() {
     for frames_before in [0, 1] {
@@ -154,8 +154,8 @@ fn a_writer_never_recycles_what_a_reader_has_pinned() {
     }
 }
 
-/// The mandatory reader comes back, and begins behind where its cursor stood: of it and a writer that recycles, one sees
-/// the other. The writer has looked at the cursors already, and found that one further on.
+/// The mandatory reader returns, and begins behind its old cursor: of it and a writer that recycles, at least one sees
+/// the other. The writer has checked the cursors already, and found that one further ahead.
 #[test]
 fn a_mandatory_reader_that_goes_back_holds_the_writer() {
     model(|| {
@@ -182,8 +182,8 @@ fn a_mandatory_reader_that_goes_back_holds_the_writer() {
     });
 }
 
-/// The flags of `wake.rs` with full fences on both sides, over a futex made of a lock and a condition. A wake-up that
-/// is lost leaves the sleeper asleep, which the model reports as a deadlock.
+/// The flags of `wake.rs` with full fences on both sides, over a futex made of a lock and a condition. A lost wake-up
+/// leaves the sleeper asleep, which the model reports as a deadlock.
 #[test]
 fn a_sleeper_is_woken() {
     model(|| {
@@ -207,7 +207,7 @@ fn a_sleeper_is_woken() {
     });
 }
 
-/// Some segments, and the one who writes them.
+/// Some segments, and their writer.
 struct Ring {
     appender: Appender,
     regions: Vec<Region>,
@@ -216,7 +216,7 @@ struct Ring {
 }
 
 impl Ring {
-    /// So many segments of so many frames.
+    /// Builds `segments` segments of `frames` frames each.
     fn new(segments: usize, frames: usize, gated: bool) -> Self {
         let bytes = segment_bytes(frames);
         let regions: Vec<_> = (0..segments).map(|_| Region::heap(bytes)).collect();
@@ -233,7 +233,7 @@ impl Ring {
         Self { appender: made.expect("memory cannot fail"), regions, control, frames }
     }
 
-    /// False if a cursor, or what a group has not done, is in the way.
+    /// Appends a message; returns false if a cursor, or a message that a group has not done, blocks it.
     fn append(&mut self, sequence: u64) -> bool {
         match self.appender.append(sequence * 3, 16, &message(sequence)) {
             Ok(()) => true,
@@ -242,7 +242,7 @@ impl Ring {
         }
     }
 
-    /// Appends the next messages in one segment; gives how many.
+    /// Appends the next messages in one segment; returns their number.
     fn append_batch(&mut self, count: u64) -> usize {
         let first = self.appender.sequence();
         let messages: Vec<_> = (first..first + count).map(message).collect();
@@ -256,7 +256,7 @@ impl Ring {
     }
 }
 
-/// A cursor at the start of this segment, if it holds this index; as a reader enters.
+/// Returns a cursor at the start of this segment, if it holds this index; as a reader enters.
 fn enter(regions: &[Region], index: u64, frames: usize) -> Option<Follower> {
     let region = &regions[(index % regions.len() as u64) as usize];
     if region.word(GENERATION).load(Ordering::Acquire) != holding(index) {
@@ -268,7 +268,7 @@ fn enter(regions: &[Region], index: u64, frames: usize) -> Option<Follower> {
     still.then(|| Follower::new(region.clone(), FRAME, segment_bytes(frames), index, base, false))
 }
 
-/// One step; a frame must be whole, and the expected one.
+/// Executes one step; a frame must be whole, and the expected one.
 fn step(follower: &mut Follower) -> Step {
     let (expected, mut buffer) = (follower.sequence(), Vec::new());
     let step = follower.step(&mut buffer).expect("nothing is damaged");
@@ -284,7 +284,7 @@ fn segment_bytes(frames: usize) -> usize {
     SEGMENT_HEADER_BYTES + frames * 64
 }
 
-/// Two words that differ from those of every other message.
+/// Returns two words that differ from those of every other message.
 fn message(sequence: u64) -> [u8; 16] {
     [sequence as u8 + 1; 16]
 }

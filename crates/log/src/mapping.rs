@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 use crate::guard::Guard;
 
-/// May the mapped memory be written?
+/// Access to the mapped memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
     Read,
@@ -24,12 +24,12 @@ pub(crate) struct Mapping {
 
 // SAFETY: the mapping is plain memory of the process; it belongs to no thread.
 unsafe impl Send for Mapping {}
-// SAFETY: it has no state of its own beside the address.
+// SAFETY: the mapping has no state of its own besides the address and a guard that is set once.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps `bytes` from `offset`, which must be a multiple of the page size and inside the file: a file that is
-    /// shorter is an error here, not a SIGBUS later.
+    /// Maps `bytes` from `offset`, which must be a multiple of the page size and inside the file: a shorter file is an
+    /// error here, not a SIGBUS later.
     pub fn new(file: &File, offset: u64, bytes: usize, access: Access) -> io::Result<Self> {
         let have = file.metadata()?.len();
         if offset + bytes as u64 > have {
@@ -40,7 +40,7 @@ impl Mapping {
             Access::Read => libc::PROT_READ,
             Access::Write => libc::PROT_READ | libc::PROT_WRITE,
         };
-        // SAFETY: a new mapping at an address of the kernel's choice touches no memory of ours.
+        // SAFETY: a new mapping at an address of the kernel's choice touches no existing memory.
         let address = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -66,21 +66,21 @@ impl Mapping {
         self.bytes
     }
 
-    /// From here on a file that is cut short under the mapping ends nobody.
+    /// Guards the mapping: from here on a truncated file kills no process.
     pub fn guard(&self) -> io::Result<()> {
         if self.guard.get().is_none() {
-            // Should another thread have been faster, ours goes again.
+            // If another thread was faster, this guard is dropped again.
             let _ = self.guard.set(Guard::new(self.base, self.bytes)?);
         }
         Ok(())
     }
 
-    /// The guard, if the mapping has one.
+    /// Returns the guard, if the mapping has one.
     pub fn guarded(&self) -> Option<&Guard> {
         self.guard.get()
     }
 
-    /// Takes the page faults now. Best effort: an old kernel takes them on first use instead.
+    /// Faults in all pages now. Best effort: an old kernel faults them in on first use instead.
     pub fn populate(&self, access: Access) {
         let advice = match access {
             Access::Read => libc::MADV_POPULATE_READ,
@@ -93,17 +93,17 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // First, so that the handler never puts zeros over what comes to lie here next.
+        // First, so that the handler never maps zeros over a later mapping at this address.
         drop(self.guard.take());
         // SAFETY: the range is exactly this mapping, and every user of it holds an owner that keeps it from dropping.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
     }
 }
 
-/// Allocates a range of a file for real: a full disk or tmpfs is an error here, not a SIGBUS later.
+/// Allocates a range of a file: a full disk or tmpfs is an error here, not a SIGBUS later.
 pub(crate) fn allocate(file: &File, offset: u64, bytes: u64) -> io::Result<()> {
     loop {
-        // SAFETY: the descriptor is open; the call touches no memory of ours.
+        // SAFETY: the descriptor is open; the call touches no memory of this process.
         if unsafe { libc::fallocate(file.as_raw_fd(), 0, offset as libc::off_t, bytes as libc::off_t) } == 0 {
             return Ok(());
         }

@@ -1,4 +1,4 @@
-//! Where a log lies: a folder in shared memory or on a disk.
+//! Location of a log: a folder in shared memory or on a disk.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -6,37 +6,37 @@ use std::str::FromStr;
 
 use crate::folder::{Folder, Links};
 
-/// The files of a log by their names in its folder.
+/// Names of a log's files in its folder.
 pub(crate) const DATA: &str = "data";
 pub(crate) const CONTROL: &str = "control";
 pub(crate) const QUEUE: &str = "queue";
 pub(crate) const WRITER_LOCK: &str = "writer.lock";
 pub(crate) const READER_LOCKS: &str = "readers.lock";
 
-/// The same while they are made: a killed writer leaves them.
+/// Names of the same files during creation: a killed writer leaves them.
 pub(crate) const DATA_DRAFT: &str = "data.new";
 pub(crate) const CONTROL_DRAFT: &str = "control.new";
 pub(crate) const QUEUE_DRAFT: &str = "queue.new";
 
-/// The folder of shared memory.
+/// Folder of shared memory.
 const SHARED_MEMORY: &str = "/dev/shm";
 
-/// The longest name of a topic, in bytes.
+/// Max bytes of a topic's name.
 const MAX_NAME_BYTES: usize = 128;
 
-/// Where a log lies.
+/// Location of a log.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Place {
     dir: PathBuf,
     shared_memory: bool,
-    /// The group whose members may own and write its files, too.
+    /// Group whose members may own and write the log's files, too.
     group: Option<u32>,
 }
 
-/// A text that names no place.
+/// Error: the text names no place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlaceError {
-    /// Not a name.
+    /// Not a valid topic name.
     #[error(
         "'{0}' is no topic name; use 1 to {MAX_NAME_BYTES} letters, digits, '.', '_', '-' or ':', not starting with a point"
     )]
@@ -50,7 +50,7 @@ pub enum PlaceError {
 }
 
 impl Place {
-    /// A topic in shared memory, by name.
+    /// Returns the place of a topic in shared memory, by name.
     pub fn shared_memory(name: &str) -> Result<Self, PlaceError> {
         let good = |b: u8| b.is_ascii_alphanumeric() || b"._-:".contains(&b);
         if name.is_empty() || name.len() > MAX_NAME_BYTES || name.starts_with('.') || !name.bytes().all(good) {
@@ -59,40 +59,40 @@ impl Place {
         Ok(Self { dir: Path::new(SHARED_MEMORY).join(format!("tickpath.{name}")), shared_memory: true, group: None })
     }
 
-    /// Where a log lies that has no name. Nothing can be opened there.
+    /// Returns the place of an unnamed log; every open there fails.
     pub(crate) fn nowhere() -> Self {
         Self { dir: PathBuf::from("/dev/null/tickpath"), shared_memory: true, group: None }
     }
 
-    /// A log on a disk, in a folder of its own.
+    /// Returns the place of a log on a disk, in a folder of its own.
     pub fn folder(dir: impl Into<PathBuf>) -> Self {
         Self { dir: dir.into(), shared_memory: false, group: None }
     }
 
-    /// The same place, where the members of this group (its number) are trusted beside this process's user and root: they
+    /// Returns the same place, where members of this group id are trusted besides this process's user and root: they
     /// may own and write the log's files.
     pub fn shared_with(self, group: u32) -> Self {
         Self { group: Some(group), ..self }
     }
 
-    /// The same place, where the group of another one is trusted.
+    /// Returns the same place, where the group of `other` is trusted.
     pub(crate) fn with_group_of(self, other: &Self) -> Self {
         Self { group: other.group, ..self }
     }
 
-    /// True if a group is named whose members are trusted.
+    /// Returns true if a trusted group is named.
     pub(crate) fn is_shared(&self) -> bool {
         self.group.is_some()
     }
 
-    /// The topics that lie in shared memory now, by name.
+    /// Lists the topics that lie in shared memory now, by name.
     pub fn all_in_shared_memory() -> std::io::Result<Vec<String>> {
         let mut names = Self::names_in_shared_memory()?;
         names.retain(|name| Self::shared_memory(name).is_ok_and(|place| place.exists()));
         Ok(names)
     }
 
-    /// All names of ours there, whatever has them.
+    /// Lists all names with this library's prefix there, whether or not a log has them.
     pub(crate) fn names_in_shared_memory() -> std::io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in std::fs::read_dir(SHARED_MEMORY)? {
@@ -103,22 +103,22 @@ impl Place {
         Ok(names)
     }
 
-    /// The folder that holds the log's files.
+    /// Returns the folder that holds the log's files.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// True if the log lies in shared memory and dies with the host.
+    /// Returns true if the log lies in shared memory and ends with the host.
     pub fn is_shared_memory(&self) -> bool {
         self.shared_memory
     }
 
-    /// True if a log is there.
+    /// Returns true if a log is there.
     pub fn exists(&self) -> bool {
         self.dir.join(DATA).exists()
     }
 
-    /// Removes the log's files. Processes that have it open keep what they have.
+    /// Removes the log's files. Processes that have it open keep their mappings.
     pub fn remove(&self) -> std::io::Result<()> {
         let folder = self.open_folder()?;
         let files = [DATA, CONTROL, QUEUE, WRITER_LOCK, READER_LOCKS, DATA_DRAFT, CONTROL_DRAFT, QUEUE_DRAFT];
@@ -131,7 +131,7 @@ impl Place {
         std::fs::remove_dir(&self.dir)
     }
 
-    /// Opens the folder and checks whose it is.
+    /// Opens the folder and checks its owner.
     pub(crate) fn open_folder(&self) -> std::io::Result<Folder> {
         let links = if self.shared_memory { Links::Refused } else { Links::Checked };
         Folder::open(&self.dir, links, self.group)

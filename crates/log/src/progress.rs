@@ -1,14 +1,14 @@
-//! How far a growing log has come, as its header page tells it: so that a file which lost its end, or a page in the
-//! middle, is not taken for a shorter log.
+//! Extent of a growing log, recorded in its header page: so that a file which lost its end, or a page in the middle, is
+//! not taken for a shorter log.
 //!
 //! ```text
-//!   1024  boot · segments opened in it or before · checksum      by the writer, when it has opened one
-//!   2048  firm: segment, offset, sequence number · checksum      by who has synced, when all before that was on the disk
+//!   1024  boot · segments opened in it or before · checksum      by the writer, when it has opened a segment
+//!   2048  firm: segment, offset, sequence number · checksum      by the syncing thread, when all before is on the disk
 //! ```
 //!
-//! In one boot nothing that was written is lost, whoever is killed: what was opened is there. From another boot's log the
-//! power may have taken what was not firm, in whatever pieces; what was firm is there. Each mark lies in a sector of its
-//! own, so that one of them is never torn by writing the other.
+//! In one boot no written data is lost, whichever process is killed: an opened segment is there. In a log of another
+//! boot a loss of power may have taken data that was not firm, in any pieces; firm data is there. Each mark lies in a
+//! sector of its own, so that writing one of them never tears the other.
 
 use std::fs::{self, File};
 use std::io;
@@ -22,17 +22,17 @@ use crate::layout::{GENERATION, HEADER_BYTES, holding};
 const OPENED: u64 = 1024;
 const FIRM: u64 = 2048;
 
-/// How often a mark is read again that its writer may just be changing.
+/// Max reads of a mark while its writer may be changing it.
 const TRIES: usize = 100;
 
-/// Where a log ends: behind the last message.
+/// End of a log: behind the last message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Tail {
-    /// The sequence number of the next message.
+    /// Sequence number of the next message.
     pub sequence: u64,
-    /// The segment that is being filled.
+    /// Index of the current segment.
     pub segment: u64,
-    /// The next byte in it.
+    /// Offset of the next byte in it.
     pub offset: u64,
 }
 
@@ -55,18 +55,18 @@ struct FirmMark {
     reserved: u32,
 }
 
-/// What of a growing log must be there, and what is.
+/// Required and existing extent of a growing log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Extent {
-    /// So many segments are open, one behind the other.
+    /// Number of contiguous open segments, from the first.
     pub open: u64,
-    /// So many are there with those behind a hole.
+    /// Number of segments up to the last open one, holes included.
     pub found: u64,
-    /// So many were opened: the rest was lost with another boot, in whole or in part.
+    /// Number of segments ever opened: the rest was lost with another boot, in whole or in part.
     pub opened: u64,
-    /// Everything before this is there.
+    /// Durable tail: all data before it is there.
     pub firm: Tail,
-    /// All that was ever written is there.
+    /// Set if the writer was of this boot: all data ever written is there.
     pub same_boot: bool,
 }
 
@@ -74,21 +74,21 @@ pub(crate) struct Extent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Missing {
     pub segment: u64,
-    /// The first byte in it that is not there.
+    /// Offset of the first missing byte in it.
     pub offset: usize,
     pub what: &'static str,
 }
 
-/// The mark of what is on the disk, shared by all who sync one log.
+/// Durable tail, shared by all threads that sync one log.
 #[derive(Clone, Default)]
 pub(crate) struct Firm(Arc<Mutex<Tail>>);
 
 impl Firm {
-    /// Notes that everything before this is on the disk. Never takes back what was noted before.
+    /// Records that all data before `tail` is durable. Never takes back an earlier record.
     pub fn note(&self, file: &File, tail: Tail) -> io::Result<()> {
         let mut noted = self.0.lock().unwrap_or_else(|e| e.into_inner());
         if *noted == Tail::default() {
-            // Of a log that was there before.
+            // For a log that existed before.
             *noted = read::<FirmMark>(file, FIRM)?.map_or(*noted, FirmMark::tail);
         }
         if tail <= *noted {
@@ -103,23 +103,23 @@ impl Firm {
     }
 }
 
-/// Notes that so many segments were opened.
+/// Records the number of segments opened.
 pub(crate) fn note_opened(file: &File, boot_id: [u8; 16], opened: u64) -> io::Result<()> {
     let mut mark = OpenedMark { boot_id, opened, checksum: 0, reserved: 0 };
     mark.checksum = sum(&mark);
     file.write_all_at(mark.as_bytes(), OPENED)
 }
 
-/// The boot that this is.
+/// Returns the id of this boot.
 pub(crate) fn this_boot() -> Option<[u8; 16]> {
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
     u128::from_str_radix(&digits, 16).ok().map(u128::to_be_bytes)
 }
 
-/// Looks at all segments of a growing log, not only up to the first that is not there. A writer may go on meanwhile.
+/// Surveys all segments of a growing log, not only those up to the first missing one. A writer may publish meanwhile.
 pub(crate) fn survey(file: &File, segment_bytes: usize, boot: Option<[u8; 16]>) -> io::Result<Result<Extent, Missing>> {
-    // The marks first: what they tell was there before, and is not taken away.
+    // The marks first: the data that they record was there before, and is never removed.
     let (Some(mark), Some(firm)) = (read::<OpenedMark>(file, OPENED)?, read::<FirmMark>(file, FIRM)?) else {
         let what = "the checksum of the header page's marks is wrong";
         return Ok(Err(Missing { segment: 0, offset: 0, what }));
@@ -154,14 +154,14 @@ pub(crate) fn survey(file: &File, segment_bytes: usize, boot: Option<[u8; 16]>) 
 }
 
 impl Extent {
-    /// No message before this number is ever cut, nor any other message written in its place, by who takes the log up.
+    /// Returns the sequence number below which resuming the log never cuts a message, nor writes another in its place.
     pub fn settled(&self) -> u64 {
         if self.same_boot { u64::MAX } else { self.firm.sequence }
     }
 }
 
 impl Tail {
-    /// So many segments are there if everything before this is.
+    /// Returns the number of segments present if all data before this tail is.
     fn needs(self) -> u64 {
         if self == Self::default() { 0 } else { self.segment.saturating_add(1) }
     }
@@ -177,7 +177,7 @@ fn word(file: &File, segment_bytes: usize, index: u64, offset: usize) -> io::Res
     Ok(u64::from_le_bytes(bytes))
 }
 
-/// A mark, zeros if it was never written; none if its checksum is wrong.
+/// Returns a mark, zeros if it was never written; none if its checksum is wrong.
 fn read<M: Mark>(file: &File, at: u64) -> io::Result<Option<M>> {
     for _ in 0..TRIES {
         let mut mark = M::new_zeroed();
@@ -214,7 +214,7 @@ impl Mark for FirmMark {
     }
 }
 
-/// CRC32C of what lies before the checksum and the reserved bytes at a mark's end.
+/// Returns the CRC32C of all bytes before the checksum and the reserved bytes at a mark's end.
 fn sum<M: IntoBytes + Immutable>(mark: &M) -> u32 {
     let bytes = mark.as_bytes();
     crc32c::crc32c(&bytes[..bytes.len() - 8])

@@ -11,10 +11,10 @@ use crate::sync::{Ordering, fence};
 use crate::wake::wake_all;
 use crate::{Message, OpenError, Place, ReadError, Reader};
 
-/// How often, at most, a puller that sleeps looks whether others, who hold messages, have fallen.
+/// Max interval between a sleeping puller's checks for dead pullers that hold messages, in ns.
 const LOOK_NS: u64 = 100_000_000;
 
-/// Shares the messages of a queue with other pullers, in whatever processes.
+/// Consumer of a queue, which shares its messages with other pullers in any processes.
 ///
 /// ```
 /// use tickpath_log::{Config, Delivery, Place, Puller, Writer, waiting};
@@ -40,15 +40,15 @@ pub struct Puller {
     claims: Claims,
     owner: Claimant,
     delivery: Delivery,
-    /// Sequence numbers of what was handed over and is not finished.
+    /// Sequence numbers of messages handed over and not finished.
     held: Vec<u64>,
-    /// How many damaged messages we have set aside, and the last of them until it is told.
+    /// Number of damaged messages set aside, and the last of them until it is reported.
     set_aside: u64,
     untold: Option<ReadError>,
-    /// So many had fallen when we last began at the group's cursor.
+    /// Number of ended pullers when this puller last restarted at the group's cursor.
     fallen: u64,
     clock: HostClock,
-    /// When we last looked for the fallen, and how long that lasts; ticks.
+    /// Time of the last check for dead pullers, and the interval until the next; ticks.
     looked: u64,
     lasts: u64,
     place: Place,
@@ -56,17 +56,17 @@ pub struct Puller {
     _lock: ByteLock,
 }
 
-/// A message as a puller gets it.
+/// A message as a puller receives it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pulled<'a> {
     /// The message.
     pub message: Message<'a>,
-    /// A puller that has gone may have had it already.
+    /// Set if a dead puller may have received the message already.
     pub redelivered: bool,
 }
 
 impl Puller {
-    /// Joins the pullers of a queue that a writer has made. All of them should ask for the same delivery.
+    /// Joins the pullers of a queue that a writer has created. All of them should ask for the same delivery.
     pub fn open(place: &Place, delivery: Delivery) -> Result<Self, OpenError> {
         let clock = HostClock::get()?;
         let reader = Reader::walking(place)?;
@@ -96,11 +96,11 @@ impl Puller {
         Ok(puller)
     }
 
-    /// Claims up to `limit` messages that are there, and hands each over as soon as it is claimed; gives how many. At
-    /// most once, they are done when this returns. A payload stays where it lies only while it is handed over.
+    /// Claims up to `limit` messages, and hands each over as soon as it is claimed; returns their number. With
+    /// at-most-once delivery they are done when this returns; a payload stays in place only during its hand-over.
     ///
-    /// A message whose checksum is wrong is set aside, so that it holds up no other, and told as an error once: by this
-    /// pull, or by the next if this one has handed over others.
+    /// Sets a message with a wrong checksum aside, so that it holds up no other, and reports it as an error once: from
+    /// this pull, or from the next if this one has handed over others.
     #[inline]
     pub fn pull(&mut self, limit: usize, mut hand_over: impl FnMut(Pulled<'_>)) -> Result<usize, ReadError> {
         if self.born.is_elsewhere() {
@@ -116,7 +116,7 @@ impl Puller {
             self.begin_again()?;
         }
         let mut count = 0;
-        // However fast others push and pull, this comes to an end: it walks past a whole log at most.
+        // Bounded, however fast others push and pull: walks past a whole log at most.
         for _ in 0..self.claims.capacity() {
             if count == limit {
                 break;
@@ -136,7 +136,7 @@ impl Puller {
                     hand_over(Pulled { message, redelivered: claim == Claim::Again });
                     count += 1;
                 }
-                // Others have done all that was there.
+                // Other pullers have finished all messages there.
                 Walked::Lapped => self.reader.seek(self.claims.cursor())?,
                 Walked::Nothing => break,
             }
@@ -150,12 +150,12 @@ impl Puller {
         }
     }
 
-    /// How many messages this puller has set aside: they were damaged, and nobody gets them.
+    /// Returns the number of messages that this puller has set aside: damaged, and delivered to no puller.
     pub fn set_aside(&self) -> u64 {
         self.set_aside
     }
 
-    /// Everything that was handed over so far is done, and never comes again.
+    /// Marks all messages handed over so far as done; they are never delivered again.
     #[inline]
     pub fn acknowledge(&mut self) {
         if self.held.is_empty() || self.born.is_elsewhere() {
@@ -166,8 +166,8 @@ impl Puller {
         self.claims.advance();
     }
 
-    /// Passes the time until there may be something, or `timeout_ns` is over for one that sleeps; the caller pulls
-    /// again. While others hold messages this returns now and then, so that somebody sees when they fall.
+    /// Waits once for news, at most `timeout_ns` if it sleeps; the caller then pulls again. Returns every 100 ms while
+    /// others hold messages, so that their death is noticed.
     pub fn wait(&mut self, wait: Wait, timeout_ns: u64) {
         if !wait.sleeps() {
             return self.reader.wait(wait, timeout_ns);
@@ -181,12 +181,12 @@ impl Puller {
         self.reader.is_removed()
     }
 
-    /// True if it has handed over messages that it has not acknowledged.
+    /// Returns true if messages were handed over and not acknowledged.
     pub fn holds(&self) -> bool {
         !self.held.is_empty()
     }
 
-    /// Where the queue lies.
+    /// Returns the location of the queue.
     pub fn place(&self) -> &Place {
         &self.place
     }
@@ -199,7 +199,7 @@ impl Puller {
         self.claims.advance();
     }
 
-    /// True if a message that we have walked past is neither done nor ours.
+    /// Returns true if a message already walked past is neither done nor held by this puller.
     #[inline(always)]
     fn others_hold(&self) -> bool {
         self.claims.cursor() + (self.held.len() as u64) < self.reader.sequence()
@@ -208,19 +208,19 @@ impl Puller {
     /// Ends the slots of pullers whose processes have ended.
     #[cold]
     fn bury_fallen(&mut self) {
-        // The locks of a queue that was made anew under its name say nothing of who pulls here.
+        // Locks of a queue recreated under the same name say nothing about this queue's pullers.
         let others = self.claims.slots().filter(|&slot| slot != self.owner.slot && !self.reader.is_removed());
         for slot in others {
             if let Ok(TryLock::Ours(_lock)) = lock::try_lock(&self.place, READER_LOCKS, lock_byte(slot), 0o600) {
                 self.claims.leave(slot);
             }
         }
-        // One may have fallen between its last acknowledgement and the cursor.
+        // A puller may have died between its last acknowledgement and the cursor.
         self.claims.advance();
         self.looked = self.clock.ticks();
     }
 
-    /// Walks from the group's cursor on once more, for what those who have gone have left.
+    /// Restarts at the group's cursor, for messages that ended pullers have left.
     #[cold]
     fn begin_again(&mut self) -> Result<(), ReadError> {
         let fallen = self.claims.fallen();
@@ -241,7 +241,7 @@ impl Drop for Puller {
         if self.held.is_empty() {
             return;
         }
-        // Pairs with the fence of a sleeper between its flag and its last look: of the two, one sees the other.
+        // Pairs with the fence of a sleeper between its flag and its last check: at least one sees the other.
         fence(Ordering::SeqCst);
         let sleepers = self.claims.control().sleepers();
         if sleepers.load(Ordering::Relaxed) != 0 {

@@ -1,4 +1,4 @@
-//! Queues: logs whose messages are shared out among pullers.
+//! Queues: logs whose messages are shared among pullers.
 //!
 //! ```text
 //!             publish                               pull, acknowledge
@@ -8,8 +8,8 @@
 //!                         queue: slots, owner words <───┘
 //! ```
 //!
-//! A queue is a log with the policy `fail`, of which the oldest message that is not done holds the writer, whether or
-//! not anybody pulls. Who has which message is in a file of its own; `claim.rs` says how that is shared.
+//! A queue is a log with the policy `fail`, whose writer is gated by the oldest message that is not done, whether or
+//! not it has pullers. Claims of messages are in a file of their own; `claim.rs` describes how pullers share it.
 
 use std::fs::File;
 use std::io;
@@ -28,8 +28,8 @@ use crate::region::Region;
 use crate::{Config, OpenError, Place, Policy, ReadError, Reader, Writer};
 
 impl Writer {
-    /// Makes a queue, or takes up one that is there at its tail, as [`Writer::open`] does with a log. What is published
-    /// goes to one of its [`Puller`](crate::Puller)s; without one it is kept until the queue is full.
+    /// Creates a queue, or resumes an existing queue at its tail, as [`Writer::open`] does with a log. Each message
+    /// goes to one of the queue's [`Puller`](crate::Puller)s; without pullers messages stay until the queue is full.
     pub fn open_queue(config: &Config, calibration: &Calibration) -> Result<Self, OpenError> {
         if config.policy != Policy::Fail {
             let policy = config.policy;
@@ -45,7 +45,7 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Makes it the writer of a queue.
+    /// Makes this writer the writer of a queue.
     pub(crate) fn share_out(&mut self, config: &Config) -> Result<(), OpenError> {
         let control = self.control().clone();
         let claims = match open_claims(&config.place, self.shape(), control.clone()) {
@@ -58,10 +58,10 @@ impl Writer {
     }
 }
 
-/// How many messages of a queue neither a puller has nor anybody has acknowledged.
+/// Returns the number of messages of a queue that no living puller has claimed and that are not done.
 pub fn waiting(place: &Place) -> Result<u64, OpenError> {
     let mut reader = Reader::walking(place)?;
-    // Past damaged messages, too: pullers set them aside.
+    // Passes damaged messages, too: pullers set them aside.
     let damaged = |e: ReadError| OpenError::Damaged { place: place.clone(), what: e.to_string() };
     reader.seek(u64::MAX).map_err(damaged)?;
     let tail = reader.sequence();
@@ -71,7 +71,7 @@ pub fn waiting(place: &Place) -> Result<u64, OpenError> {
     Ok(claims.waiting(tail, gone))
 }
 
-/// The words of a queue that a writer has made.
+/// Opens the owner words of a queue that a writer has created.
 pub(crate) fn find_claims(place: &Place) -> Result<Claims, OpenError> {
     let (_, shape) = files::open_data(place, Access::Read)?;
     let control = files::open_control(place, Others::Trusted)?;
@@ -81,7 +81,7 @@ pub(crate) fn find_claims(place: &Place) -> Result<Claims, OpenError> {
     open_claims(place, &shape, control)
 }
 
-/// The byte of the readers' lock file that a puller with this slot holds.
+/// Returns the byte of the readers' lock file that a puller with this slot holds.
 pub(crate) fn lock_byte(slot: usize) -> u32 {
     (MAX_READERS + slot) as u32
 }
@@ -99,7 +99,7 @@ fn open_claims(place: &Place, shape: &Shape, control: Control) -> Result<Claims,
     Ok(claims)
 }
 
-/// Makes the queue file; it appears under its name only when it is whole.
+/// Creates the queue file; it appears under its name only when it is complete.
 fn create_claims(config: &Config, shape: &Shape, control: Control) -> Result<Claims, OpenError> {
     let place = &config.place;
     let (capacity, bytes) = size(shape);
@@ -122,7 +122,8 @@ fn map(file: &File, control: Control, capacity: u64) -> io::Result<Claims> {
     Ok(Claims::new(Region::mapped(mapping), control, capacity))
 }
 
-/// Owner words, as many as the smallest frames that fit the ring or more, and the bytes of their file.
+/// Returns the number of owner words, at least as many as the smallest frames that fit the ring, and the bytes of their
+/// file.
 fn size(shape: &Shape) -> (u64, usize) {
     let frames = (shape.segment_bytes - SEGMENT_HEADER_BYTES) / shape.frame.bytes(0);
     let capacity = (frames * shape.segments).next_power_of_two() as u64;

@@ -28,62 +28,62 @@ use crate::{OpenError, Owner, Place, Policy, ReadError};
 
 use slot::Slot;
 
-/// Frames that are handed over together.
+/// Max frames found in one run and handed over together.
 const GATHER: usize = 32;
 
-/// How often a reader looks again while a writer recycles under it. A writer passes by in microseconds; who is not done
-/// by then looks at damage.
+/// Max attempts to find a segment while a writer recycles the ring. A writer passes in microseconds, so a reader that
+/// fails this often has met damage.
 const TRIES: u32 = 100_000;
 
-/// Where a reader begins.
+/// Start position of a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {
-    /// With the next message to be published.
+    /// At the next message to be published.
     Now,
-    /// With the oldest that is still there.
+    /// At the oldest message still present.
     Oldest,
-    /// With this sequence number. What is gone already is told as a gap.
+    /// At this sequence number; messages already recycled are reported as a gap.
     Sequence(u64),
-    /// Where the mandatory reader's cursor stands; for others, with the oldest.
+    /// At the mandatory reader's cursor; for other readers, at the oldest message.
     Cursor,
 }
 
-/// Does the log know of a reader?
+/// Registration of a reader with the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Registration {
-    /// It has a cursor in the control file: it gates a `fail` topic, may sleep, and shows in listings.
+    /// The reader has a cursor in the control file: it gates a `fail` topic, may sleep, and appears in listings.
     Registered,
-    /// It is the one that the log names: nothing that it has not read is recycled, also while it is away.
+    /// The reader is the mandatory reader of the log: no message that it has not read is recycled, even while it is away.
     Mandatory,
-    /// It only looks: for files of other boots and of other users, and for more than 256 readers of one topic.
+    /// The reader leaves no trace: for files of other boots and other users, and for more than 256 readers of one topic.
     Unregistered,
 }
 
-/// What a reader finds.
+/// Result of a read.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Next<'a> {
     /// A message.
     Message(Message<'a>),
-    /// The writer was faster: exactly so many messages are gone.
+    /// Number of messages lost because the writer was faster.
     Gap(u64),
-    /// Nothing new.
+    /// No new message.
     Empty,
 }
 
 /// A message in a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Message<'a> {
-    /// Its number, from 0, without holes.
+    /// Sequence number: from 0, without gaps.
     pub sequence: u64,
-    /// When it was stamped, in ticks of the log's clock.
+    /// Stamp, in ticks of the log's clock.
     pub stamp: u64,
-    /// What it is.
+    /// Kind of the message.
     pub kind: u8,
-    /// Its bytes.
+    /// Payload bytes.
     pub payload: &'a [u8],
 }
 
-/// Reads a log from its place on.
+/// Reader of a log, in order of sequence numbers.
 pub struct Reader {
     follower: Follower,
     segments: Segments,
@@ -93,27 +93,27 @@ pub struct Reader {
     slot: Option<Slot>,
     buffer: Vec<u8>,
     missed: u64,
-    /// What tells the log from others of its name.
+    /// Identity of the log: distinguishes it from others of the same name.
     identity: u64,
-    /// Its data file; none of a log without a name.
+    /// Device and inode of the data file; none for an unnamed log.
     data: Option<FileId>,
-    /// Of a log that grows: no message before this number is ever cut.
+    /// Sequence number below which no message of a growing log is ever cut.
     settled: u64,
-    /// Nobody can write to it but who runs this, and root.
+    /// Set if only this user and root can write to the data file.
     is_ours: bool,
     others: Others,
 }
 
 impl Reader {
-    /// Opens a log that a writer has made.
+    /// Opens a log that a writer has created.
     pub fn open(place: &Place, start: Start, registration: Registration) -> Result<Self, OpenError> {
         let (file, shape) = files::open_data(place, Access::Read)?;
         Self::open_file(place, file, shape, start, registration, Others::Trusted)
     }
 
-    /// Opens a log that a stranger writes, or can write to: as its mandatory reader if it names one, else registered.
-    /// Each message is copied before it is looked at, whatever becomes of it meanwhile, and files that are cut short end
-    /// nobody: see [`Self::is_cut`].
+    /// Opens a log that an untrusted process writes or can write to: as its mandatory reader if the log names one, else
+    /// registered. Every message is copied before it is checked, so concurrent changes do no harm, and a truncated file
+    /// kills no process: see [`Self::is_cut`].
     pub fn open_untrusted(place: &Place, start: Start) -> Result<Self, OpenError> {
         let (file, shape) = files::open_data(place, Access::Read)?;
         files::refuse_holes(place, &file)?;
@@ -121,7 +121,7 @@ impl Reader {
         Self::open_file(place, file, shape, start, registration, Others::Untrusted)
     }
 
-    /// The same from the oldest message on, without its writer's knowledge: nothing waits for this one, or sees it.
+    /// Opens an untrusted log at the oldest message, unregistered: the writer neither sees this reader nor waits for it.
     pub fn look_untrusted(place: &Place) -> Result<Self, OpenError> {
         let (file, shape) = files::open_data(place, Access::Read)?;
         files::refuse_holes(place, &file)?;
@@ -169,7 +169,7 @@ impl Reader {
         Ok(reader)
     }
 
-    /// The reader of a log without a name.
+    /// Builds the reader of an unnamed log.
     pub(crate) fn unnamed(follower: Follower, segments: Segments, shape: Shape, place: &Place) -> Self {
         Self {
             follower,
@@ -188,12 +188,12 @@ impl Reader {
         }
     }
 
-    /// How its log's frames are laid out.
+    /// Returns the header's fields, which describe the layout of frames.
     pub(crate) fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    /// The next message, a gap, or nothing. A message that was lent is given back by the next call.
+    /// Returns the next message, a gap, or [`Next::Empty`]. A lent message is returned to the log by the next call.
     #[inline(always)]
     #[allow(clippy::should_implement_trait, reason = "it lends, which an Iterator cannot")]
     pub fn next(&mut self) -> Result<Next<'_>, ReadError> {
@@ -201,7 +201,7 @@ impl Reader {
         if let Some(at) = self.frame() {
             return Ok(Next::Message(self.message(at)));
         }
-        // Most turns of who spins find nothing.
+        // Fast path: most turns of a spinning reader find nothing.
         if self.missed == 0 && self.follower.waits() {
             return self.rest().map(|_| Next::Empty);
         }
@@ -212,14 +212,13 @@ impl Reader {
         }
     }
 
-    /// Hands over up to `limit` messages and gaps; gives how many. The cursor moves once, at the end.
+    /// Passes up to `limit` messages and gaps to `hand_over`; returns their number. The cursor moves once, at the end.
     #[inline(always)]
     pub fn drain(&mut self, limit: usize, mut hand_over: impl FnMut(Next<'_>)) -> Result<usize, ReadError> {
         self.refuse_fork()?;
         let mut count = 0;
         while count < limit {
-            // Frames that stay where they are need not be handed over one by one: found together, they are handed over
-            // together.
+            // Fast path: a run of pinned frames is found as a whole and handed over as a whole.
             if self.missed == 0 {
                 let run = self.follower.run(GATHER.min(limit - count));
                 (0..run.count)
@@ -245,8 +244,8 @@ impl Reader {
         Ok(count)
     }
 
-    /// Passes the time until there is something, or `timeout_ns` is over for one that sleeps; the caller looks again. When
-    /// one that adapts is to sleep the caller knows, by its [`AdaptiveWait`](tickpath_clock::AdaptiveWait).
+    /// Waits once for news, at most `timeout_ns` if it sleeps; the caller then reads again. The caller decides by its
+    /// [`AdaptiveWait`](tickpath_clock::AdaptiveWait) when an adaptive wait is to sleep.
     pub fn wait(&mut self, wait: Wait, timeout_ns: u64) {
         match wait {
             Wait::Busy => self.follower.look_out(),
@@ -255,8 +254,8 @@ impl Reader {
         }
     }
 
-    /// Checks, where the reader finds nothing more, that nothing lies behind: a hole in a log on a disk, as a lost page
-    /// makes it, would pass for its end.
+    /// Checks at the reader's end of a log on a disk that nothing lies behind it: a hole, left by a lost page, would
+    /// pass for the end.
     pub fn check_end(&self) -> Result<(), ReadError> {
         if self.shape.policy != Policy::Keep || self.has_news() {
             return Ok(());
@@ -265,81 +264,81 @@ impl Reader {
         let io = |reason| ReadError::Io { segment: index, reason };
         let Some(surveyed) = self.segments.survey(this_boot()).map_err(io)? else { return Ok(()) };
         let extent = surveyed.map_err(|missing| missing.damage(&self.segments, &self.shape))?;
-        // Frames behind a batch that is being written are its own.
+        // Frames behind an open batch belong to the batch.
         let is_hole = extent.found > index + 1
             || self.follower.sequence() < extent.firm.sequence
             || self.follower.has_later_frame() && !self.follower.is_open();
-        // A writer may have gone on meanwhile.
+        // The writer may have published meanwhile.
         if is_hole && !self.has_news() { Err(self.follower.hole()) } else { Ok(()) }
     }
 
-    /// True if the files of a log that was opened untrusted were cut short: from then on [`Self::next`] says so, too.
-    /// Asks the operating system; whether it is time to ask, [`faults`](crate::faults) tells for nothing.
+    /// Returns true if the files of an untrusted log were truncated; from then on [`Self::next`] fails too. Asks the
+    /// operating system; [`faults`](crate::faults) indicates at no cost when to ask.
     pub fn is_cut(&self) -> bool {
         let bytes = self.shape.data_bytes(self.follower.index());
         cut::is_cut(self.follower.region(), self.control.as_ref(), &self.place, bytes)
     }
 
-    /// The sequence number of the next message.
+    /// Returns the sequence number of the next message.
     pub fn sequence(&self) -> u64 {
         self.follower.sequence()
     }
 
-    /// The sequence number of the next message or gap that is handed over.
+    /// Returns the sequence number at which the next message or gap to be returned begins.
     pub fn next_told(&self) -> u64 {
         self.follower.sequence() - self.missed
     }
 
-    /// What tells this log from any other that lay or will lie at its place.
+    /// Returns the identity that distinguishes this log from any earlier or later log at its place.
     pub fn identity(&self) -> u64 {
         self.identity
     }
 
-    /// True if the log does not lie under its name any more: somebody has removed or replaced its data file. What its
-    /// writer still publishes there arrives. Asks the operating system.
+    /// Returns true if the log's data file was removed or replaced. Messages that its writer still publishes arrive.
+    /// Asks the operating system.
     pub fn is_removed(&self) -> bool {
         self.data.is_some_and(|data| lock::is_gone(&self.place, DATA, data))
     }
 
-    /// The process that writes the log now, if one does.
+    /// Returns the process id of the log's writer, if it has one.
     pub fn writer(&self) -> Option<u32> {
         files::writer(&self.place)
     }
 
-    /// Where the log lies.
+    /// Returns the location of the log.
     pub fn place(&self) -> &Place {
         &self.place
     }
 
-    /// What happens when the ring is full.
+    /// Returns the behaviour of the log when it is full.
     pub fn policy(&self) -> Policy {
         self.shape.policy
     }
 
-    /// The number of the log's first message ever.
+    /// Returns the sequence number of the first message ever published to the log.
     pub fn first_sequence(&self) -> u64 {
         self.shape.first_sequence
     }
 
-    /// Whose the log is.
+    /// Returns the owner of the log.
     pub fn owner(&self) -> Owner {
         self.shape.owner
     }
 
-    /// The clock of the stamps where the reader stands.
+    /// Returns the calibration of the stamps at the reader's position.
     pub fn calibration(&self) -> Calibration {
         let mut bytes = [0; size_of::<Calibration>()];
         self.follower.region().copy_out(SEGMENT_CALIBRATION, &mut bytes);
         Calibration::read_from_bytes(&bytes).ok().filter(Calibration::is_sound).unwrap_or(self.shape.calibration)
     }
 
-    /// Bytes from the first segment's start to the cursor, as if no segment had ever been recycled.
+    /// Returns the bytes from the first segment's start to the cursor, as if no segment had ever been recycled.
     pub fn position(&self) -> u64 {
         let before = self.follower.index().saturating_mul(self.shape.segment_bytes as u64);
         before.saturating_add(self.follower.offset() as u64)
     }
 
-    /// Who is registered.
+    /// Returns the registered readers.
     pub fn readers(&self) -> Vec<ReaderInfo> {
         let looked_up = || files::open_control(&self.place, self.others).ok();
         let control = self.control.clone().or_else(looked_up);
@@ -352,13 +351,13 @@ impl Reader {
         Message { sequence: at.sequence, stamp: at.stamp, kind: at.kind, payload }
     }
 
-    /// The next frame, if nothing is to be told before it.
+    /// Returns the next frame, unless a gap must be reported first.
     #[inline(always)]
     fn frame(&mut self) -> Option<FrameAt> {
         if self.missed > 0 { None } else { self.follower.frame(&mut self.buffer) }
     }
 
-    /// What there is if there is no frame; or one that has come meanwhile.
+    /// Returns a gap, a frame that arrived meanwhile, or the next segment's first frame; else nothing.
     fn advance(&mut self) -> Result<Found, ReadError> {
         if self.missed > 0 {
             return Ok(Found::Gap(std::mem::take(&mut self.missed)));
@@ -370,15 +369,15 @@ impl Reader {
         }
     }
 
-    /// Nothing is there, unless the files are not there any more.
+    /// Returns nothing, or an error if the files of an untrusted log were truncated.
     #[inline(always)]
     fn rest(&self) -> Result<Found, ReadError> {
         let is_cut = || cut::is_known_cut(self.follower.region(), self.control.as_ref());
         if self.others == Others::Untrusted && is_cut() { Err(ReadError::Cut) } else { Ok(Found::Nothing) }
     }
 
-    /// Goes on in the next segment, or where there is one if this one was recycled. However fast a writer ends its
-    /// segments, it has us go round the ring once at most.
+    /// Continues in the next segment, or in a later one if this one was recycled. Goes round the ring at most once,
+    /// however fast the writer ends its segments.
     #[cold]
     fn leave_segment(&mut self, mut step: Step) -> Result<Found, ReadError> {
         for _ in 0..=self.segments.ring_len().unwrap_or(u64::MAX) {
@@ -398,13 +397,13 @@ impl Reader {
         Ok(Found::Nothing)
     }
 
-    /// Enters the next segment, or another if that is recycled already. False if it is not opened yet.
+    /// Enters the next segment, or a later one if that was recycled already. Returns false if it is not opened yet.
     fn enter_next(&mut self) -> Result<bool, ReadError> {
         let next = self.follower.index() + 1;
         let region = self.segments.get(next).map_err(|reason| ReadError::Io { segment: next, reason })?;
         let Some(region) = region else { return Ok(false) };
         let Some(mut follower) = enter(region, &self.shape, next) else {
-            // It holds a later index, or what is there cannot be entered yet.
+            // The segment holds a later index, or cannot be entered yet.
             let is_past = self.is_past(next);
             return if is_past { self.catch_up().map(|()| true) } else { Ok(false) };
         };
@@ -417,13 +416,13 @@ impl Reader {
         Ok(true)
     }
 
-    /// True if the ring has gone beyond this index.
+    /// Returns true if the ring has gone beyond this index.
     fn is_past(&self, index: u64) -> bool {
         let region = self.segments.get(index).ok().flatten();
         region.is_some_and(|region| region.word(GENERATION).load(Ordering::Acquire) > holding(index))
     }
 
-    /// After a lap: goes on in the middle of what is still there, so that the next lap is half a ring away.
+    /// Moves a lapped reader to the middle of the segments still present, so that the next lap is half a ring away.
     fn catch_up(&mut self) -> Result<(), ReadError> {
         if self.others == Others::Untrusted {
             if self.is_cut() {
@@ -449,13 +448,13 @@ impl Reader {
         Err(self.follower.damage("the ring went on, but no later segment is there"))
     }
 
-    /// Sleeps until a writer wakes us.
+    /// Sleeps until a writer wakes the reader.
     fn sleep(&self, timeout_ns: u64) {
         self.sleep_unless(timeout_ns, || false);
     }
 
-    /// Sleeps until somebody wakes us, unless `is_told` is true when all can see that we fall asleep. Without a
-    /// registration, or where the kernel cannot order us against the writer, this gives the core away instead.
+    /// Sleeps until a wake-up, unless `is_told` returns true once the sleeper's flag is visible to all processes. Yields
+    /// the core instead without a registration, or where the kernel cannot order the flag against the writer's commit.
     pub(crate) fn sleep_unless(&self, timeout_ns: u64, is_told: impl Fn() -> bool) {
         let Some(control) = &self.control else { return yield_now() };
         if !self.announce_sleep(control) {
@@ -467,7 +466,7 @@ impl Reader {
         }
     }
 
-    /// True if the next look would find something.
+    /// Returns true if the next read would find a message or a gap.
     fn has_news(&self) -> bool {
         if self.missed > 0 {
             return true;
@@ -479,15 +478,16 @@ impl Reader {
         })
     }
 
-    /// Sets the flag and makes the sleeper's half of the fence; after it, news must be looked for once more.
+    /// Sets the sleeper's flag and makes the sleeper's half of the fence; the caller must check for news once more
+    /// afterwards.
     fn announce_sleep(&self, control: &Control) -> bool {
         control.sleepers().store(1, Ordering::SeqCst);
         Barrier::from_code(control.barrier().load(Ordering::SeqCst)).heavy()
     }
 }
 
-/// Sleeps until one of the readers may have something, or `timeout_ns` is over. They must be registered; more than 128
-/// cannot be slept on, and then this gives the core away instead.
+/// Sleeps until one of the readers may have news, or `timeout_ns` is over. Yields the core instead if a reader is not
+/// registered, or for more than 128 readers.
 pub fn sleep_until_any(readers: &[&Reader], timeout_ns: u64) {
     let controls: Vec<_> = readers.iter().filter_map(|reader| Some((*reader, reader.control.as_ref()?))).collect();
     if controls.len() < readers.len() || controls.is_empty() || controls.len() > MOST_FLAGS {
@@ -505,8 +505,8 @@ pub fn sleep_until_any(readers: &[&Reader], timeout_ns: u64) {
     }
 }
 
-/// Takes a flag back that no writer has: of one who woke by itself, its next message would wake nobody, in a call to the
-/// kernel. Others who sleep look again, and set it again.
+/// Clears a flag that no writer has cleared, after a reader woke by itself: else the next message would cost the writer
+/// a useless system call. Other sleepers wake too, check for news and set the flag again.
 fn stay_up(control: &Control) {
     if control.sleepers().load(Ordering::Relaxed) != 0 {
         wake_all(control.sleepers());
@@ -519,7 +519,7 @@ enum Found {
     Nothing,
 }
 
-/// A cursor at the start of this segment, if it holds this index.
+/// Returns a cursor at the start of this segment, if it holds this index.
 fn enter(region: Region, shape: &Shape, index: u64) -> Option<Follower> {
     // Pairs with the writer's release when it opens the segment.
     if region.word(GENERATION).load(Ordering::Acquire) != holding(index) {
@@ -531,7 +531,7 @@ fn enter(region: Region, shape: &Shape, index: u64) -> Option<Follower> {
     (still && base <= MAX_BASE).then(|| Follower::new(region, shape.frame, shape.segment_bytes, index, base, false))
 }
 
-/// Cursors at the start of each segment that is there, oldest first.
+/// Returns cursors at the start of each segment present, oldest first.
 fn held(segments: &Segments, shape: &Shape) -> std::io::Result<Vec<Follower>> {
     let mut there = Vec::new();
     for slot in 0..segments.ring_len().unwrap_or(u64::MAX) {
@@ -548,7 +548,7 @@ fn held(segments: &Segments, shape: &Shape) -> std::io::Result<Vec<Follower>> {
     Ok(there)
 }
 
-/// How often to look again; a stranger is not given that much of our time.
+/// Returns the max attempts to find a segment; fewer with an untrusted writer, so that it cannot hold the reader up.
 fn tries(others: Others) -> u32 {
     match others {
         Others::Trusted => TRIES,
@@ -556,8 +556,8 @@ fn tries(others: Others) -> u32 {
     }
 }
 
-/// The oldest segment that is there. None is there for a moment while a short ring recycles, and before the first one
-/// is opened.
+/// Returns a cursor at the oldest segment. Retries while a short ring recycles, when no segment is present for a
+/// moment; fails before the first segment is opened.
 pub(crate) fn oldest(place: &Place, segments: &Segments, shape: &Shape, others: Others) -> Result<Follower, OpenError> {
     for _ in 0..tries(others) {
         let held = held(segments, shape).map_err(|e| OpenError::from_io(place, 0, e))?;

@@ -1,4 +1,4 @@
-//! Taking up a log where its last writer stopped, however it stopped.
+//! Resumption of a log where its last writer stopped, however it stopped.
 
 use std::collections::VecDeque;
 
@@ -10,39 +10,39 @@ use crate::region::Region;
 use crate::sync::Ordering;
 use crate::{ReadError, Tail};
 
-/// What was dropped when a log was opened: it was never known to be on the disk, and a loss of power has taken it, or
-/// pieces before it, or its writer was killed in the middle of a batch.
+/// Data dropped when a log was opened: never known to be on the disk, and lost with the power or behind a loss, or part
+/// of a batch in which the writer was killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cut {
-    /// The first sequence number that is not there any more.
+    /// First sequence number that is missing.
     pub sequence: u64,
-    /// Bytes from there on that something was, or is known to have been, in.
+    /// Bytes from there on that held data, or are known to have held it.
     pub bytes: u64,
 }
 
-/// Why a log cannot be taken up.
+/// Reason why a log cannot be resumed.
 pub(crate) enum ResumeError {
     Damaged(ReadError),
     Io(std::io::Error),
 }
 
-/// A log that is there.
+/// An existing log, to be resumed.
 pub(crate) struct Remains<'a> {
     pub parts: Parts<'a>,
-    /// The number that it begins with if nothing is there.
+    /// Sequence number of the first message if no segment is there.
     pub first: u64,
-    /// How much of it must be there; none of a ring, which is never cut in the middle.
+    /// Minimum extent of the data; none for a ring, which is never cut in the middle.
     pub extent: Option<Extent>,
 }
 
-/// The newest segment that was opened whole, and all that are still there.
+/// Newest segment that was opened whole, and the bases of all still present.
 struct Found {
     index: u64,
     base: u64,
     bases: VecDeque<(u64, u64)>,
 }
 
-/// Where the whole frames of a segment end.
+/// End of the whole frames of a segment.
 struct End {
     segment: u64,
     offset: usize,
@@ -50,21 +50,21 @@ struct End {
     rest: Rest,
 }
 
-/// What is behind them.
+/// Content behind the whole frames.
 #[derive(Clone, Copy)]
 enum Rest {
     /// No frame.
     Nothing,
-    /// The torn last write of a writer that died with its host, or a batch that its writer was killed in.
+    /// The torn last write of a writer that crashed with its host, or a batch in which its writer was killed.
     Torn,
-    /// Frames behind a hole, or behind one whose checksum is wrong.
+    /// Frames behind a hole, or behind a frame with a wrong checksum.
     Later(&'static str),
-    /// What no loss of power makes.
+    /// Damage that no loss of power causes.
     Damage(&'static str),
 }
 
 impl Remains<'_> {
-    /// An appender that goes on at the tail of what is there, and what was dropped for it.
+    /// Returns an appender that resumes at the tail of the log, and the extent of data dropped.
     pub fn resume(mut self) -> Result<(Appender, Option<Cut>), ResumeError> {
         let Some(mut found) = self.find()? else {
             let bytes = self.clear_from(0)?;
@@ -82,7 +82,7 @@ impl Remains<'_> {
         let cleared = clear(&region, end.offset, self.parts.segment_bytes);
         let bytes = dropped + if is_cut { cleared } else { 0 };
         if bytes > 0 {
-            // Before a frame is written where another one was: after another loss of power both could be there.
+            // Before a frame overwrites another: after a second loss of power both could be present.
             self.parts.segments.sync()?;
         }
         self.parts.segments.note_opened(found.index);
@@ -112,8 +112,8 @@ impl Remains<'_> {
         Ok(Some(Found { index, base, bases }))
     }
 
-    /// Of another boot's log: goes back to the last segment up to which nothing is missing, and clears what lies
-    /// behind. Gives how many bytes that was.
+    /// Goes back, in a log of another boot, to the last segment before which nothing is missing, and clears all behind
+    /// it. Returns the number of bytes cleared.
     fn drop_pieces(&self, found: &mut Found) -> Result<u64, ResumeError> {
         let Some(extent) = self.extent.filter(|extent| !extent.same_boot) else { return Ok(0) };
         for index in extent.firm.segment..found.index {
@@ -129,9 +129,9 @@ impl Remains<'_> {
         Ok(self.clear_from(found.index + 1)?)
     }
 
-    /// Zeroes the segments from this one on that another boot has opened; gives how many bytes they were. A loss of power
-    /// may have kept pieces of one and not the mark that it was opened, so all that the file has is looked at: a ring,
-    /// which has no end, is never cut.
+    /// Zeroes the segments from `first` on that another boot has opened; returns their size in bytes. Scans the whole
+    /// file, because a loss of power may keep pieces of a segment and lose the mark that it was opened; never cuts a
+    /// ring, which has no end.
     fn clear_from(&self, first: u64) -> std::io::Result<u64> {
         let Some(extent) = self.extent else { return Ok(0) };
         let mut bytes = extent.opened.saturating_sub(first) * self.parts.segment_bytes as u64;
@@ -145,8 +145,8 @@ impl Remains<'_> {
         Ok(bytes)
     }
 
-    /// A writer that dies between opening a segment and ending the one before leaves readers at a zero commit word
-    /// there for ever: end it for them.
+    /// Ends the segment before the newest: a writer killed between opening a segment and ending the one before leaves
+    /// readers at a zero commit word there for ever.
     fn end_previous(&self, found: &Found) -> Result<(), ResumeError> {
         let Some((region, base)) = self.segment(found.index - 1)? else { return Ok(()) };
         let end = self.end_of(&region, found.index - 1, base);
@@ -159,7 +159,7 @@ impl Remains<'_> {
         Ok(())
     }
 
-    /// The segment of this index, if it holds it, and its first number.
+    /// Returns the memory and the first sequence number of the segment of this index, if it is present.
     fn segment(&self, index: u64) -> std::io::Result<Option<(Region, u64)>> {
         let region = self.parts.segments.get(index)?;
         let region = region.filter(|region| region.word(GENERATION).load(Ordering::Acquire) == holding(index));
@@ -180,7 +180,7 @@ impl Remains<'_> {
                 Ok(Step::Empty) if follower.has_later_frame() => break Rest::Later(HOLE),
                 Ok(Step::Empty | Step::End | Step::Lapped) => break Rest::Nothing,
                 Err(_) if !follower.claims_next() => break Rest::Damage(MISFIT),
-                // Of a queue, a puller sets it aside; those behind it are not lost for it.
+                // In a queue a puller sets the message aside; the frames behind it are not lost with it.
                 Err(_) if follower.has_later_frame() && is_queue && matches!(follower.pass(), Ok(Step::Frame(_))) => {}
                 Err(_) if follower.has_later_frame() => break Rest::Later(WRONG),
                 Err(_) => break Rest::Torn,
@@ -189,8 +189,8 @@ impl Remains<'_> {
         End { segment, offset: follower.offset(), sequence: follower.sequence(), rest }
     }
 
-    /// True if there is something behind the end that is to be cut. A torn last frame was never acknowledged; anything
-    /// behind it means that the damage lies in the middle, unless a loss of power has left it so where nothing was firm.
+    /// Returns true if data behind the end must be cut. A torn last frame was never acknowledged; with frames behind it
+    /// the damage lies in the middle, an error unless a loss of power left it where no data was firm.
     fn is_to_be_cut(&self, end: &End) -> Result<bool, ResumeError> {
         let may_lie_in_pieces = self.extent.is_some_and(|extent| !extent.same_boot);
         match end.rest {
@@ -201,7 +201,7 @@ impl Remains<'_> {
         }
     }
 
-    /// Refuses an end before which more was known to be on the disk.
+    /// Rejects an end before the point up to which data was known to be on the disk.
     fn refuse_firm(&self, end: &End, what: &'static str) -> Result<(), ResumeError> {
         let firm = self.extent.map_or(0, |extent| extent.firm.sequence);
         if end.sequence < firm { Err(end.damage(what)) } else { Ok(()) }
@@ -214,15 +214,15 @@ impl End {
     }
 }
 
-/// Zeroes what is behind a segment's last frame; gives how many bytes up to the last that was not zero. What a torn write
-/// left must never be taken for a frame again, not after a second loss of power either. From the end down: whoever is
-/// killed in it leaves the word that says why there is something to clear.
+/// Zeroes all data behind a segment's last frame; returns the bytes up to the last nonzero one. A torn write must never
+/// be taken for a frame, even after a second loss of power; from the end down, so that a kill in the middle leaves the
+/// word that explains why there is data to clear.
 fn clear(region: &Region, offset: usize, segment_bytes: usize) -> u64 {
     let mut cleared = 0;
     for at in (offset..segment_bytes).step_by(8).rev() {
         if region.word(at).load(Ordering::Relaxed) != 0 {
             cleared = cleared.max((at + 8 - offset) as u64);
-            // Each behind those that were cleared before.
+            // Release: visible after every word cleared before it.
             region.word(at).store(0, Ordering::Release);
         }
     }

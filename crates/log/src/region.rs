@@ -1,4 +1,4 @@
-//! Memory that other processes change while we look: words are atomics, copies race by design.
+//! Memory that other processes change concurrently: words are atomics, copies race by design.
 
 use crate::sync::{Arc, AtomicU64, Ordering};
 
@@ -7,8 +7,8 @@ pub(crate) use mapped::Region;
 #[cfg(loom)]
 pub(crate) use modelled::Region;
 
-/// Payloads up to here are copied word by word, longer ones by vector instructions: fewer stores stand in line behind one
-/// that waits for its cache line.
+/// Max bytes of a payload that is copied word by word; longer payloads use vector instructions, so that fewer stores
+/// queue behind one that waits for its cache line.
 const WORDWISE: usize = 16;
 
 #[cfg(not(loom))]
@@ -32,13 +32,13 @@ mod mapped {
         Heap(#[allow(dead_code, reason = "held for its drop")] Vec<AtomicU64>),
     }
 
-    // SAFETY: all access goes through atomics, or through copies and views whose rules are on their functions.
+    // SAFETY: all access uses atomics, or copies and views whose rules are on their functions.
     unsafe impl Send for Region {}
     // SAFETY: as above; a shared region has no state of its own.
     unsafe impl Sync for Region {}
 
     impl Region {
-        /// Zeroed words on the heap, for tests and models.
+        /// Returns zeroed words on the heap, for tests and models.
         #[cfg(test)]
         pub fn heap(bytes: usize) -> Self {
             let words: Vec<AtomicU64> = (0..bytes.div_ceil(8)).map(|_| AtomicU64::new(0)).collect();
@@ -46,13 +46,13 @@ mod mapped {
             Self { base, bytes: words.len() * 8, memory: Arc::new(Memory::Heap(words)) }
         }
 
-        /// All of a mapping.
+        /// Returns the whole of a mapping.
         pub fn mapped(mapping: Mapping) -> Self {
             let (base, bytes) = (mapping.base(), mapping.bytes());
             Self { base, bytes, memory: Arc::new(Memory::Mapped(mapping)) }
         }
 
-        /// A part of this region.
+        /// Returns a part of this region.
         pub fn part(&self, offset: usize, bytes: usize) -> Self {
             assert!(offset.is_multiple_of(8) && offset + bytes <= self.bytes, "a part lies inside its region");
             // SAFETY: the offset is inside the memory that the owner holds.
@@ -60,7 +60,7 @@ mod mapped {
             Self { base, bytes, memory: self.memory.clone() }
         }
 
-        /// From here on a file that is cut short under the whole mapping, of which this may be a part, ends nobody.
+        /// Guards the whole mapping, of which this may be a part: from here on a truncated file kills no process.
         pub fn guard(&self) -> std::io::Result<()> {
             match &*self.memory {
                 Memory::Mapped(mapping) => mapping.guard(),
@@ -69,7 +69,7 @@ mod mapped {
             }
         }
 
-        /// Faults in all of the mapping, to be written to.
+        /// Faults in the whole mapping for writing.
         pub fn populate(&self) {
             match &*self.memory {
                 Memory::Mapped(mapping) => mapping.populate(Access::Write),
@@ -78,7 +78,7 @@ mod mapped {
             }
         }
 
-        /// The guard of the whole mapping, if it has one.
+        /// Returns the guard of the whole mapping, if it has one.
         pub fn guarded(&self) -> Option<&Guard> {
             match &*self.memory {
                 Memory::Mapped(mapping) => mapping.guarded(),
@@ -87,17 +87,17 @@ mod mapped {
             }
         }
 
-        /// The word at a byte offset.
+        /// Returns the word at a byte offset.
         #[inline(always)]
         pub fn word(&self, offset: usize) -> &AtomicU64 {
             assert!(offset.is_multiple_of(8) && offset + 8 <= self.bytes, "a word lies inside its region");
-            // SAFETY: aligned (mappings start on a page, heap words on 8) and inside the memory, which lives as long
-            // as `self`. Every access to it by us is atomic or a racing copy of this module.
+            // SAFETY: aligned (mappings start on a page, heap words on 8) and inside the memory, which lives as long as
+            // `self`. This process accesses it only by atomics and the racing copies of this module.
             unsafe { self.base.add(offset).cast::<AtomicU64>().as_ref() }
         }
 
-        /// How many words, `step` bytes apart, are `first` and what follows when `add` is added again and again: at most
-        /// `most`, each with its `step` bytes before `end`. Each is loaded with acquire.
+        /// Returns the length of the run of words, `step` bytes apart, that equal `first`, `first + add` and so on: at
+        /// most `most`, each with its `step` bytes before `end`. Loads each word with acquire.
         #[inline(always)]
         pub fn count_words(&self, offset: usize, step: usize, first: u64, add: u64, end: usize, most: usize) -> usize {
             let aligned = offset.is_multiple_of(8) && step.is_multiple_of(8) && step >= 8;
@@ -114,22 +114,22 @@ mod mapped {
             count
         }
 
-        /// The half word at a byte offset: a futex is 32 bits.
+        /// Returns the half word at a byte offset: a futex is 32 bits.
         pub fn half_word(&self, offset: usize) -> &std::sync::atomic::AtomicU32 {
             let word: *const AtomicU64 = self.word(offset);
-            // SAFETY: the first half of a valid word, on a little-endian machine its low one; only ever used as halves.
+            // SAFETY: the first half of a valid word, on a little-endian machine its low half; only ever used as halves.
             unsafe { &*word.cast() }
         }
 
-        /// Writes bytes at an offset of whole words, and zeros up to the next whole word. Readers may look at any
-        /// moment: each word is a relaxed store, or an instruction that the compiler cannot see into.
+        /// Writes bytes at an offset of whole words, and zeros up to the next whole word. Readers may read at any
+        /// moment: each word is a relaxed store, or an instruction opaque to the compiler.
         #[inline(always)]
         pub fn copy_in(&self, offset: usize, from: &[u8]) {
             let end = offset + from.len().next_multiple_of(8);
             assert!(offset.is_multiple_of(8) && end <= self.bytes, "a copy lies inside its region");
             let wide = if from.len() > WORDWISE && VECTORS { from.len() / 16 * 16 } else { 0 };
             if wide > 0 {
-                // SAFETY: both ranges are `wide` bytes inside their memory, and do not overlap: `from` is ours.
+                // SAFETY: both ranges are `wide` bytes inside their memory, and do not overlap: `from` is private memory.
                 unsafe { copy_vectors(self.base.as_ptr().add(offset), from.as_ptr(), wide) };
             }
             let words = from[wide..].chunks_exact(8);
@@ -145,10 +145,10 @@ mod mapped {
             }
         }
 
-        /// Writes frames of payloads that are equally long, `step` bytes apart: two words, of which the first grows by `add`
-        /// from frame to frame, and the payload as [`Self::copy_in`] does. In as few stores as there can be, and all of them
-        /// the frames': they stand in line behind the one that waits for its cache line, and the fewer a line has, the more
-        /// lines are on their way at once.
+        /// Writes frames of equally long payloads, `step` bytes apart: two words, of which the first grows by `add`
+        /// from frame to frame, and the payload as [`Self::copy_in`] does. Uses as few stores as possible, all of them
+        /// to the frames: stores queue behind the one that waits for its cache line, and the fewer a line has, the more
+        /// lines are in flight at once.
         #[inline(never)]
         pub fn put_all(&self, offset: usize, step: usize, words: [u64; 2], add: u64, payloads: &[&[u8]]) {
             let bytes = payloads.first().map_or(0, |payload| payload.len());
@@ -159,11 +159,11 @@ mod mapped {
             let (mut at, [mut first, second]) = (offset, words);
             for payload in payloads {
                 assert!(payload.len() == bytes, "they are equally long");
-                // SAFETY: a step further than the last one, inside the memory, as was asserted for all.
+                // SAFETY: one step beyond the last frame, inside the memory, as asserted for all.
                 let to = unsafe { self.base.as_ptr().add(at) };
                 if VECTORS {
                     // SAFETY: `16 + wide` bytes at `to` are inside the memory, `wide` bytes are the payload's, and the
-                    // payload is ours: they do not overlap.
+                    // payload is private memory: they do not overlap.
                     unsafe {
                         store_pair(to, [first, second]);
                         copy_vectors(to.add(16), payload.as_ptr(), wide);
@@ -187,7 +187,7 @@ mod mapped {
             assert!(offset.is_multiple_of(8) && end <= self.bytes, "a copy lies inside its region");
             let wide = if to.len() > WORDWISE && VECTORS { to.len() / 16 * 16 } else { 0 };
             if wide > 0 {
-                // SAFETY: both ranges are `wide` bytes inside their memory, and do not overlap: `to` is ours.
+                // SAFETY: both ranges are `wide` bytes inside their memory, and do not overlap: `to` is private memory.
                 unsafe { copy_vectors(to.as_mut_ptr(), self.base.as_ptr().add(offset), wide) };
             }
             let mut words = to[wide..].chunks_exact_mut(8);
@@ -203,7 +203,7 @@ mod mapped {
             }
         }
 
-        /// A view of bytes that nobody changes while it lives.
+        /// Returns a view of bytes that no process changes while it lives.
         ///
         /// # Safety
         /// The frame must be committed and pinned: in a log that grows, or behind the reader's own cursor.
@@ -214,7 +214,7 @@ mod mapped {
             unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(offset), bytes) }
         }
 
-        /// Asks for a line to be brought here for reading, before it is needed.
+        /// Prefetches a cache line for reading.
         #[inline(always)]
         pub fn expect_read(&self, offset: usize) {
             #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -228,7 +228,7 @@ mod mapped {
             let _ = offset;
         }
 
-        /// Asks for a line to be brought here for writing, before it is needed.
+        /// Prefetches a cache line for writing.
         #[inline(always)]
         pub fn expect_write(&self, offset: usize) {
             #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -247,8 +247,8 @@ mod mapped {
     const VECTORS: bool = cfg!(all(target_arch = "x86_64", not(miri)));
 
     /// Copies `bytes` (a multiple of 16) in 16-byte pieces. The compiler cannot see the accesses, so a race with
-    /// another process is what the machine makes of it: each aligned word is old or new, never a mixture, which is
-    /// what relaxed atomic words would give, at a quarter of the instructions.
+    /// another process behaves as the machine does: each aligned word is old or new, never a mixture, as with relaxed
+    /// atomic words, at a quarter of the instructions.
     ///
     /// # Safety
     /// Both ranges must be valid for `bytes` bytes and must not overlap.
@@ -292,7 +292,7 @@ mod mapped {
         }
     }
 
-    /// Stores two words at once; each is old or new for who looks, as in [`copy_vectors`].
+    /// Stores two words at once; a concurrent reader sees each old or new, as in [`copy_vectors`].
     ///
     /// # Safety
     /// `to` must be valid for 16 bytes.
@@ -336,7 +336,7 @@ mod modelled {
     #[derive(Clone)]
     pub(crate) struct Region {
         words: Arc<Vec<AtomicU64>>,
-        /// For each word, where copies of it must not race: what has seen that they do not.
+        /// For each word whose copies must not race: a cell that detects a race.
         copies: Option<Arc<Vec<UnsafeCell<()>>>>,
         first: usize,
         len: usize,
@@ -348,7 +348,7 @@ mod modelled {
             Self { words: Arc::new((0..len).map(|_| AtomicU64::new(0)).collect()), copies: None, first: 0, len }
         }
 
-        /// Memory whose bytes nobody may copy out while another copies them in.
+        /// Returns memory whose bytes must not be copied out while they are copied in.
         pub fn without_races(bytes: usize) -> Self {
             let region = Self::heap(bytes);
             let copies = (0..region.len).map(|_| UnsafeCell::new(())).collect();

@@ -1,9 +1,8 @@
-//! Logs on which a thread that has nothing to do rehearses.
+//! Warm-up logs, on which an idle spinning thread publishes and reads.
 //!
-//! A thread that spins for milliseconds finds the code of the next message's way cold: what it runs then, it has not run
-//! since the last message. It is kept warm by running it, on a log like the real one of which nobody else knows: same
-//! types, same functions, memory of its own that has no name and ends with the process. Nothing of it reaches a file,
-//! a reader or a count of the real log.
+//! A thread that spins for milliseconds finds the code path of the next message cold, because it has not run since the last
+//! message. Warm-up runs it on a log like the real one that no other process knows: same types, same functions, private
+//! memory without a name that ends with the process. It never touches a file, a reader or a count of the real log.
 
 use std::fs::File;
 use std::io;
@@ -23,35 +22,35 @@ use crate::wake::Barrier;
 use crate::writer::parts;
 use crate::{Policy, Reader, Writer};
 
-/// A ring of so many segments of so many bytes: what is rehearsed in must not drive out what it is to keep warm.
+/// Number and bytes of segments: small, so that warm-up does not evict the cache lines that it is to keep warm.
 const SEGMENTS: usize = 2;
 const SEGMENT_BYTES: usize = 8192;
 
-/// Both ends of a log that nobody else has.
+/// Both ends of a private log.
 pub struct Rehearsal {
-    /// Publishes to it.
+    /// Writer of the log.
     pub writer: Writer,
-    /// Reads it.
+    /// Reader of the log.
     pub reader: Reader,
 }
 
 impl Writer {
-    /// A log with frames like this one's.
+    /// Builds a warm-up log with frames like this one's.
     pub fn rehearsal(&self) -> io::Result<Rehearsal> {
         Rehearsal::like(self.shape(), self.barrier())
     }
 }
 
 impl Reader {
-    /// A log with frames like this one's. Its reader copies them, for its writer never waits.
+    /// Builds a warm-up log with frames like this one's. Its reader copies them, because its writer never waits.
     pub fn rehearsal(&self) -> io::Result<Rehearsal> {
-        // Nobody sleeps on it: a fence, for which this process need ask nobody.
+        // No reader sleeps on it: a fence, which needs no registration of this process.
         Rehearsal::like(self.shape(), Barrier::Fence)
     }
 }
 
 impl Rehearsal {
-    /// The longest message that can be rehearsed with, in bytes.
+    /// Max payload of a warm-up message, in bytes.
     pub const MAX_PAYLOAD: usize = SEGMENT_BYTES / 2;
 
     fn like(real: &Shape, barrier: Barrier) -> io::Result<Self> {
@@ -74,7 +73,7 @@ impl Rehearsal {
     }
 }
 
-/// Memory without a name.
+/// Allocates memory without a name.
 fn memory(bytes: usize) -> io::Result<File> {
     let file = File::from(memfd_create("tickpath-rehearsal", MemfdFlags::CLOEXEC)?);
     allocate(&file, 0, bytes as u64)?;

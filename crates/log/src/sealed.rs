@@ -1,4 +1,4 @@
-//! The memory of lanes: without a name, sealed, and mapped so that each side can write its own and nothing else.
+//! Memory of lanes: without a name, sealed, and mapped so that each side can write its own and nothing else.
 
 use std::fs::File;
 use std::io;
@@ -11,16 +11,17 @@ use crate::mapping::{Access, Mapping, allocate};
 use crate::region::Region;
 
 impl Lanes {
-    /// Makes both lanes, and gives what the other side joins them with: the memory that it writes, and ours.
+    /// Creates both lanes, and returns the descriptors with which the other side joins: the memory that it writes, and
+    /// ours.
     pub fn make() -> io::Result<(Self, [OwnedFd; 2])> {
         let sealed = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
         let (theirs, fd_of_theirs) = memory("tickpath-requests", Access::Read, sealed)?;
-        // Our own mapping can be written from before this seal on, and no other ever can.
+        // Our own mapping can be written because it is older than this seal; no later mapping can be.
         let (ours, fd_of_ours) = memory("tickpath-reports", Access::Write, sealed | SealFlags::FUTURE_WRITE)?;
         Ok((Self::new(ours, theirs), [fd_of_theirs, fd_of_ours]))
     }
 
-    /// The other side's end.
+    /// Joins the lanes: builds the other side's end.
     pub fn join([ours, theirs]: [OwnedFd; 2]) -> io::Result<Self> {
         let map = |memory: OwnedFd, access| {
             if !fcntl_get_seals(memory.as_fd())?.contains(SealFlags::SHRINK | SealFlags::SEAL) {
@@ -34,7 +35,7 @@ impl Lanes {
     }
 }
 
-/// Memory of a lane, sealed once it is mapped here.
+/// Creates the memory of a lane, sealed once it is mapped here.
 fn memory(name: &str, access: Access, seals: SealFlags) -> io::Result<(Region, OwnedFd)> {
     let file = File::from(memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?);
     allocate(&file, 0, BYTES as u64)?;

@@ -1,4 +1,4 @@
-//! The segments of a log: a ring that is mapped once, or a file that grows.
+//! Segments of a log: a ring that is mapped once, or a file that grows.
 
 use std::io;
 #[cfg(not(loom))]
@@ -17,7 +17,7 @@ use crate::{
     progress::{self, Extent, Firm, Missing},
 };
 
-/// Where segments come from.
+/// Source of segments.
 pub(crate) enum Segments {
     Ring(Vec<Region>),
     #[cfg(not(loom))]
@@ -31,16 +31,16 @@ pub(crate) struct Growing {
     segment_bytes: usize,
     access: Access,
     others: Others,
-    /// The boot of its writer, and how far it is on the disk.
+    /// Boot id of the writer, and the durable extent.
     boot_id: [u8; 16],
     firm: Firm,
-    /// Segments that are mapped and faulted in before they are needed, in order.
+    /// Segments mapped and faulted in before they are needed, in order.
     ready: VecDeque<(u64, Region)>,
-    /// Makes the one after those.
+    /// Thread that creates the segment after those.
     ahead: Option<Ahead>,
 }
 
-/// A thread that makes the next segment while the writer fills this one.
+/// A thread that creates the next segment while the writer fills this one.
 #[cfg(not(loom))]
 struct Ahead {
     asked: SyncSender<u64>,
@@ -76,7 +76,7 @@ impl Segments {
         })
     }
 
-    /// How many the ring has; none if the log grows.
+    /// Returns the number of segments in the ring; none if the log grows.
     pub fn ring_len(&self) -> Option<u64> {
         match self {
             Self::Ring(regions) => Some(regions.len() as u64),
@@ -85,7 +85,7 @@ impl Segments {
         }
     }
 
-    /// The segment that would hold this index; none if the file does not reach so far yet.
+    /// Returns the segment that would hold this index; none if the file does not reach so far yet.
     pub fn get(&self, index: u64) -> io::Result<Option<Region>> {
         match self {
             Self::Ring(regions) => Ok(Some(regions[(index % regions.len() as u64) as usize].clone())),
@@ -96,7 +96,7 @@ impl Segments {
         }
     }
 
-    /// From here on a file that is cut short ends nobody.
+    /// Guards the segments: from here on a truncated file kills no process.
     #[cfg(not(loom))]
     pub fn guard(&mut self) -> io::Result<()> {
         match self {
@@ -108,7 +108,7 @@ impl Segments {
         }
     }
 
-    /// What of a growing log should be there, and is, seen from this boot; none of a ring.
+    /// Compares the expected with the existing extent of a growing log, seen from this boot; none for a ring.
     #[cfg(not(loom))]
     pub fn survey(&self, boot: Option<[u8; 16]>) -> io::Result<Option<Result<Extent, Missing>>> {
         match self {
@@ -117,7 +117,7 @@ impl Segments {
         }
     }
 
-    /// The writer of a growing log lives in this boot.
+    /// Sets the boot id of a growing log's writer.
     #[cfg(not(loom))]
     pub fn belong_to(&mut self, boot: [u8; 16]) {
         if let Self::Growing(growing) = self {
@@ -125,7 +125,7 @@ impl Segments {
         }
     }
 
-    /// Writes down that this segment was opened. Best effort: what is not written down is only not missed.
+    /// Records that this segment was opened. Best effort: only the loss of a segment so recorded is detected.
     pub fn note_opened(&self, index: u64) {
         match self {
             Self::Ring(_) => {}
@@ -138,7 +138,7 @@ impl Segments {
         let _ = index;
     }
 
-    /// The file of a log that grows, and how far it is on the disk.
+    /// Returns the file of a growing log, and its durable extent.
     #[cfg(not(loom))]
     pub fn growing_file(&self) -> Option<(&File, &Firm)> {
         match self {
@@ -147,7 +147,7 @@ impl Segments {
         }
     }
 
-    /// The segment for this index, made if it is not there.
+    /// Returns the segment for this index, created if necessary.
     pub fn make(&mut self, index: u64) -> io::Result<Region> {
         match self {
             Self::Ring(_) => Ok(self.get(index)?.expect("a ring has every index")),
@@ -156,7 +156,7 @@ impl Segments {
         }
     }
 
-    /// Maps and faults in `count` segments from `first` on, and has a thread make more as they are used.
+    /// Maps and faults in `count` segments from `first` on, and starts a thread that creates more as they are used.
     #[cfg(not(loom))]
     pub fn prepare(&mut self, first: u64, count: u64) -> io::Result<()> {
         let Self::Growing(growing) = self else { return Ok(()) };
@@ -201,7 +201,7 @@ impl Growing {
             Some(region) => region?,
             None => make_segment(&self.file, index, self.segment_bytes)?,
         };
-        // What was made ahead has been touched by the kernel only, which is told of a short file and not killed by it.
+        // A segment created ahead was touched by the kernel only, to which a truncated file is an error and not a signal.
         self.guard(&region)?;
         if self.ready.is_empty()
             && let Some(ahead) = &mut self.ahead
@@ -233,7 +233,7 @@ impl Ahead {
                 }
             }
         };
-        // Without the thread the writer makes its segments itself: slower at each boundary, but right.
+        // Without the thread the writer creates its segments itself: slower at each boundary, but correct.
         let _ = std::thread::Builder::new().name("log-ahead".into()).spawn(work);
         Self { asked, made, pending: None }
     }
@@ -244,7 +244,7 @@ impl Ahead {
         }
     }
 
-    /// The segment that was asked for, waited for if it is on its way.
+    /// Returns the requested segment; waits for it if it is pending.
     fn take(&mut self, index: u64) -> Option<io::Result<Region>> {
         self.pending.take()?;
         let (made, region) = self.made.recv().ok()?;

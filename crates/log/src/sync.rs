@@ -1,4 +1,4 @@
-//! The only place that names atomics, so that a model checker can put its own in.
+//! The only module that names atomics, so that a model checker can substitute its own.
 
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::{AtomicU64, Ordering, fence};

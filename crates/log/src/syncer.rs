@@ -1,4 +1,4 @@
-//! Waiting for the disk, apart from writing.
+//! Durability, separate from publishing.
 
 use std::fs::File;
 use std::io;
@@ -10,16 +10,17 @@ use crate::place::DATA;
 use crate::progress::{Firm, Tail};
 use crate::{Policy, PublishError, Writer};
 
-/// Makes what was published durable, in a thread of its own if need be.
+/// Handle that makes published messages durable, also from another thread.
 pub struct Syncer {
     file: File,
-    /// Only a log that grows tells how far it is on the disk.
+    /// Durable tail; only a growing log records it.
     firm: Option<Firm>,
     born: Birthplace,
 }
 
 impl Syncer {
-    /// Returns when all before `upto`, a tail that the writer has had, would survive a loss of power. Refused in a fork.
+    /// Returns once all messages before `upto`, a former tail of the writer, would survive a loss of power. Fails in a
+    /// fork.
     pub fn sync(&mut self, upto: Tail) -> io::Result<()> {
         refuse_fork(self.born)?;
         self.file.sync_data()?;
@@ -28,23 +29,23 @@ impl Syncer {
 }
 
 impl Writer {
-    /// Where the log ends.
+    /// Returns the end of the log.
     #[inline]
     pub fn tail(&self) -> Tail {
         self.appender().tail()
     }
 
-    /// Who waits for the disk while this writer goes on.
+    /// Returns a handle that waits for the disk while this writer continues.
     pub fn syncer(&self) -> io::Result<Syncer> {
-        // A file of its own, and no copy of a descriptor: the kernel tells each opened file once that a write failed, and
-        // whoever asks through a copy would take that word from the other.
+        // A file opened anew, and no duplicated descriptor: the kernel reports a failed write once per opened file, and
+        // a call through a duplicate would consume the report.
         match self.appender().segments.growing_file() {
             Some((file, firm)) => Ok(Syncer { file: reopen(file)?, firm: Some(firm.clone()), born: self.born() }),
             None => Ok(Syncer { file: self.open_data()?, firm: None, born: self.born() }),
         }
     }
 
-    /// Returns when all that was published would survive a loss of power. Refused in a fork.
+    /// Returns once all published messages would survive a loss of power. Fails in a fork.
     pub fn sync(&self) -> io::Result<()> {
         refuse_fork(self.born())?;
         if self.policy() != Policy::Keep && self.place().is_shared_memory() {
@@ -55,7 +56,7 @@ impl Writer {
                 file.sync_data()?;
                 firm.note(file, self.tail())
             }
-            // Any descriptor of the file does: mapped pages belong to it, too.
+            // Any descriptor of the file suffices: mapped pages belong to it, too.
             None => self.open_data()?.sync_all(),
         }
     }
@@ -65,13 +66,13 @@ impl Writer {
     }
 }
 
-/// A fork has nothing published, and another thread of its parent may have had the marks in hand as it was forked: who waits
-/// for them there waits for ever.
+/// Rejects a fork: it has published nothing, and another thread of its parent may have held the lock of the marks at
+/// the fork, so that waiting for the lock would block for ever.
 fn refuse_fork(born: Birthplace) -> io::Result<()> {
     if born.is_elsewhere() { Err(io::Error::other(PublishError::Forked)) } else { Ok(()) }
 }
 
-/// Opens the same file once more, also if its name is gone or somebody else's by now.
+/// Opens the same file once more, even if its name is gone or belongs to another file by now.
 fn reopen(file: &File) -> io::Result<File> {
     use std::os::fd::AsRawFd;
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());

@@ -1,29 +1,29 @@
-//! Sleeping until a writer has something, and waking sleepers, for nearly nothing while nobody sleeps.
+//! Sleep until a writer publishes, and wake-ups that cost next to nothing while no reader sleeps.
 //!
 //! ```text
 //!   sleeper                          writer
 //!   flag := 1                        commit word := …            (release)
 //!   heavy barrier                    light barrier
-//!   look again; found? stay up       flag = 0? done              (a load of a line that nobody writes)
+//!   check again; news? stay awake    flag = 0? done              (a load of a line that no process writes)
 //!   futex wait while flag = 1        flag := 0, futex wake all
 //! ```
 //!
-//! The two barriers are one half each of a store-load fence: without it both could miss each other. The sleeper's
-//! half is `membarrier`, which makes every running thread of the host that asked for it take a full fence; so the
-//! writer's half is free, and a writer does not stall for the reader's cache line after each message. Where the kernel
-//! has no `membarrier`, both halves are a full fence; the log's creator writes down which.
+//! The two barriers are one half each of a store-load fence: without it both sides could miss each other. The sleeper's
+//! half is `membarrier`, which makes every running thread of the host that registered for it execute a full fence; so
+//! the writer's half is free, and a writer does not stall for the reader's cache line after each message. Where the
+//! kernel has no `membarrier`, both halves are a full fence; the log's writer records the kind in the control file.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, compiler_fence, fence};
 
-/// `membarrier` commands, from the kernel's interface; libc does not name all of them.
+/// `membarrier` commands, from the kernel's interface; libc does not define all of them.
 const QUERY: libc::c_int = 0;
 const REGISTER_GLOBAL_EXPEDITED: libc::c_int = 1 << 2;
 const GLOBAL_EXPEDITED: libc::c_int = 1 << 1;
 
-/// Whether the kernel has said that this process takes part: from then on `membarrier` reaches its threads.
+/// Set once the kernel has registered this process: from then on `membarrier` reaches its threads.
 static TAKES_PART: AtomicBool = AtomicBool::new(false);
 
-/// How the two halves of the fence are made.
+/// Implementation of the fence's two halves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Barrier {
     /// The sleeper pays.
@@ -33,10 +33,10 @@ pub(crate) enum Barrier {
 }
 
 impl Barrier {
-    /// The cheaper one that this host has.
+    /// Returns the cheaper barrier that this host supports.
     ///
-    /// To take part, a process has to ask the kernel, which takes it some 10 ms as soon as it has two threads: a thread
-    /// asks, and until the answer is there this process's writers make a full fence, which is right for either kind.
+    /// Registration with the kernel takes some 10 ms as soon as a process has two threads: a thread registers, and
+    /// until it is done this process's writers execute a full fence, which is right for either kind.
     pub fn of_this_host() -> Self {
         static IS_ASKED: AtomicBool = AtomicBool::new(false);
         let offered = membarrier(QUERY).unwrap_or(0);
@@ -44,14 +44,14 @@ impl Barrier {
         if offered & wanted != wanted {
             return Self::Fence;
         }
-        // No `Once`: a fork in the middle of it would wait for a thread that stayed with its parent.
+        // Not a `Once`: a fork in the middle of it would wait for a thread of its parent.
         if !IS_ASKED.swap(true, Ordering::Relaxed) {
             let ask = || {
                 let answer = membarrier(REGISTER_GLOBAL_EXPEDITED);
                 TAKES_PART.store(answer.is_some(), Ordering::Release);
             };
-            // Without the thread it stays at fences, which cost some nanoseconds a message; so does a fork that came before
-            // the answer.
+            // Without the thread this process keeps full fences, which cost some nanoseconds a message; so does a fork
+            // from before the registration.
             let _ = std::thread::Builder::new().name("membarrier".to_owned()).spawn(ask);
         }
         Self::Membarrier
@@ -68,7 +68,7 @@ impl Barrier {
         if code == 1 { Self::Membarrier } else { Self::Fence }
     }
 
-    /// Between the commit and the look at the flag.
+    /// Executes the writer's half, between the commit and the check of the flag.
     #[inline(always)]
     pub fn light(self) {
         match self {
@@ -77,7 +77,7 @@ impl Barrier {
         }
     }
 
-    /// Between the flag and the last look. False if this process cannot make its half.
+    /// Executes the sleeper's half, between the flag and the last check. Returns false if this process cannot execute it.
     pub fn heavy(self) -> bool {
         fence(Ordering::SeqCst);
         match self {
@@ -87,27 +87,27 @@ impl Barrier {
     }
 }
 
-/// What the kernel says; none if it refuses.
+/// Returns the kernel's answer; none if it refuses.
 fn membarrier(command: libc::c_int) -> Option<i64> {
-    // SAFETY: the call takes three numbers and touches no memory of ours.
+    // SAFETY: the call takes three numbers and touches no memory of this process.
     let answer = unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) };
     (answer >= 0).then_some(answer)
 }
 
-/// Sleeps while the flag is 1, until somebody wakes it or the time is over.
+/// Sleeps while the flag is 1, until a wake-up or the timeout.
 pub(crate) fn sleep_while_set(flag: &AtomicU32, timeout_ns: u64) {
     let timeout_ns = timeout_ns.min(LONGEST_NS);
     let timeout =
         libc::timespec { tv_sec: (timeout_ns / 1_000_000_000) as i64, tv_nsec: (timeout_ns % 1_000_000_000) as i64 };
     // SAFETY: the flag is a valid word for the call's length and the timeout a valid struct. All returns (woken, value
-    // differed, interrupted, timed out) mean the same to the caller: look again.
+    // differed, interrupted, timed out) mean the same to the caller: check again.
     unsafe { libc::syscall(libc::SYS_futex, flag.as_ptr(), libc::FUTEX_WAIT, 1, &timeout) };
 }
 
-/// The longest sleep, a day: what is longer would not fit the kernel's seconds.
+/// Max sleep, a day, in ns: longer ones would overflow the kernel's seconds.
 const LONGEST_NS: u64 = 86_400_000_000_000;
 
-/// A word to sleep on, as the kernel reads it (`struct futex_waitv`).
+/// Futex word to sleep on, in the kernel's layout (`struct futex_waitv`).
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Waiter {
@@ -119,16 +119,16 @@ struct Waiter {
 
 const FUTEX2_SIZE_U32: u32 = 2;
 
-/// Most flags that one thread can sleep on.
+/// Max flags that one thread can sleep on.
 pub(crate) const MOST_FLAGS: usize = 128;
 
-/// Sleeps while all flags are 1, until somebody wakes one of them or the time is over.
+/// Sleeps while all flags are 1, until a wake-up of one of them or the timeout.
 pub(crate) fn sleep_while_all_set(flags: &[&AtomicU32], timeout_ns: u64) {
     let mut waiters = [Waiter { value: 0, address: 0, flags: 0, reserved: 0 }; MOST_FLAGS];
     for (waiter, flag) in waiters.iter_mut().zip(flags) {
         *waiter = Waiter { value: 1, address: flag.as_ptr() as u64, flags: FUTEX2_SIZE_U32, reserved: 0 };
     }
-    // The call takes a moment of CLOCK_MONOTONIC, not a length of time.
+    // The call takes an absolute time of CLOCK_MONOTONIC, not a duration.
     let mut until = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `until` is a valid place for the result.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut until) };
@@ -145,7 +145,7 @@ pub(crate) fn sleep_while_all_set(flags: &[&AtomicU32], timeout_ns: u64) {
     }
 }
 
-/// Wakes all who sleep on the flag.
+/// Wakes all sleepers on the flag.
 #[cold]
 pub(crate) fn wake_all(flag: &AtomicU32) {
     flag.store(0, Ordering::SeqCst);

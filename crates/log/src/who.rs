@@ -1,19 +1,19 @@
-//! A process as others find it again: by its id, and by what tells it from whoever else has, had or will have that id.
+//! Identity of a process: its id, and checksums that distinguish it from other processes that have or had that id.
 
 use std::{fmt, fs, io};
 
-/// A process for people. Zero is one that has no number here: it lives in another container, which shares the files and not the
-/// numbers of processes.
+/// A process id for display. Zero is a process without an id here: it lives in another container, which shares the
+/// files and not the process ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Process(pub u32);
 
 impl Process {
-    /// Whether it is one that can be signalled from here, if at all.
+    /// Returns true if the process has an id here, so that it could be signalled.
     pub fn is_here(self) -> bool {
         self.0 != 0
     }
 
-    /// By its role: `writer 7`, or `writer in another container`.
+    /// Formats the process with its role: `writer 7`, or `writer in another container`.
     pub fn called(self, role: &str) -> String {
         if self.is_here() { format!("{role} {}", self.0) } else { format!("{role} in another container") }
     }
@@ -25,7 +25,7 @@ impl fmt::Display for Process {
     }
 }
 
-/// No process id has more bits.
+/// Max bits of a process id.
 const PID_BITS: u32 = 22;
 const BEGAN_BITS: u32 = 16;
 const IMAGE_BITS: u32 = 15;
@@ -34,10 +34,9 @@ const IMAGE_BITS: u32 = 15;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Who {
     pub pid: u32,
-    /// When the process began, as a checksum.
+    /// Start time of the process, as a checksum.
     began: u32,
-    /// Where the stack of its program begins, which is another place after each `exec`, as a checksum. 0 if that is not for us
-    /// to know.
+    /// Start of the program's stack, which changes with each `exec`, as a checksum; 0 if this process may not read it.
     image: u32,
 }
 
@@ -45,7 +44,7 @@ impl Who {
     /// Bits of [`Self::word`].
     pub const BITS: u32 = PID_BITS + BEGAN_BITS + IMAGE_BITS;
 
-    /// This process. Where its own `/proc` cannot be read, or is another container's, its id alone names it.
+    /// Returns this process. Where its own `/proc` is unreadable, or is another container's, the id alone identifies it.
     pub fn here() -> Self {
         let pid = std::process::id();
         match Self::read("/proc/self/stat") {
@@ -54,18 +53,18 @@ impl Who {
         }
     }
 
-    /// Named by its id alone.
+    /// Returns true if the id alone identifies the process.
     fn is_bare(self) -> bool {
         (self.began, self.image) == (0, 0)
     }
 
-    /// As one word.
+    /// Packs the identity into one word.
     pub fn word(self) -> u64 {
         let Self { pid, began, image } = self;
         (u64::from(image) << BEGAN_BITS | u64::from(began)) << PID_BITS | u64::from(pid) & mask(PID_BITS)
     }
 
-    /// Whom a word names. Whoever wrote it may have made it up.
+    /// Unpacks a word. The word may be forged.
     pub fn of(word: u64) -> Self {
         let [pid, began, image] = [
             word & mask(PID_BITS),
@@ -76,8 +75,9 @@ impl Who {
         Self { pid, began, image }
     }
 
-    /// False if it has ended, or runs another program by now; also if it lives where this process, `us`, does not see it, as in
-    /// another container. What cannot be read is no proof of an end: then it lives as long as somebody has its id.
+    /// Returns false if the process has ended, runs another program by now, or lives where `us`, this process, cannot
+    /// see it, as in another container. An unreadable `/proc` is no proof of an end: then it lives as long as a process
+    /// has its id.
     pub fn lives(self, us: Self) -> bool {
         if self.pid == us.pid {
             return self == us || self.is_bare() || us.is_bare();
@@ -93,17 +93,17 @@ impl Who {
         }
     }
 
-    /// The process of such a file; `InvalidData` if it has ended and only waits for its parent to hear of it.
+    /// Reads a `stat` file; `InvalidData` if the process has ended and is a zombie.
     fn read(path: &str) -> io::Result<Option<Self>> {
         let told = fs::read(path)?;
         let told = String::from_utf8_lossy(&told);
         Self::parse(&told).transpose()
     }
 
-    /// None of what is no such file; an error of a process that has ended.
+    /// Parses a `stat` file; none for any other text, an error for a process that has ended.
     fn parse(told: &str) -> Option<io::Result<Self>> {
         let pid = told.split_ascii_whitespace().next()?.parse().ok()?;
-        // Before it is a name, which may hold anything.
+        // The name before it may contain any character.
         let (_, told) = told.rsplit_once(')')?;
         let fields: Vec<&str> = told.split_ascii_whitespace().collect();
         let field = |number: usize| fields.get(number - STATE).copied();
@@ -114,20 +114,20 @@ impl Who {
         }
         let image = match field(STACK)? {
             "0" => 0,
-            // Zero is taken.
+            // Zero means unreadable.
             stack => (sum(stack) >> (32 - IMAGE_BITS)).max(1),
         };
         Some(Ok(Self { pid, began: sum(field(BEGAN)?) >> (32 - BEGAN_BITS), image }))
     }
 }
 
-/// Whether some process has this id, also one that nobody may signal.
+/// Returns true if a process has this id, also if it may not be signalled.
 fn is_taken(pid: u32) -> bool {
     let named = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
     named.is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
 }
 
-/// Numbers of fields in `/proc/PID/stat`, as its manual counts them.
+/// Numbers of fields in `/proc/PID/stat`, as proc(5) counts them.
 const STATE: usize = 3;
 const THREADS: usize = 20;
 const BEGAN: usize = 22;
@@ -163,7 +163,7 @@ mod tests {
         for other in [Who { began: here.began ^ 1, ..here }, Who { image: here.image ^ 0x4000, ..here }] {
             assert!(!other.lives(here), "{other:?} is not {here:?}");
         }
-        // Where nobody can tell more, an id alone does.
+        // Without more information, an id alone identifies a process.
         let bare = Who { pid: here.pid, began: 0, image: 0 };
         assert!(bare.lives(here) && here.lives(bare));
         let parent = Who { pid: std::os::unix::process::parent_id(), began: 0, image: 0 };
@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn who_has_ended_does_not_live_though_its_parent_has_not_heard() {
         let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("cat starts");
-        // `spawn` returns while the child may still be inside exec, where its image changes: an answer is from behind it.
+        // `spawn` returns while the child may still be inside exec, where its image changes: a reply comes after the exec.
         child.stdin.as_mut().unwrap().write_all(b"?").expect("cat reads");
         child.stdout.as_mut().unwrap().read_exact(&mut [0]).expect("cat answers");
         let pid = child.id();
@@ -183,9 +183,9 @@ mod tests {
         let (begun, here) = (now().unwrap().expect("it waits for us"), Who::here());
         assert!(begun.lives(here));
         drop(child.stdin.take());
-        // SAFETY: zeros are a value of it: numbers.
+        // SAFETY: the struct is plain numbers, for which zeros are valid.
         let mut told: libc::siginfo_t = unsafe { std::mem::zeroed() };
-        // SAFETY: the child is ours, and `told` a valid place for its end; nobody hears of that by this.
+        // SAFETY: the child is this process's, and `told` a valid place for its status; WNOWAIT leaves the child a zombie.
         let waited = unsafe { libc::waitid(libc::P_PID, pid, &mut told, libc::WEXITED | libc::WNOWAIT) };
         assert_eq!((waited, now().map_err(|e| e.kind())), (0, Err(io::ErrorKind::InvalidData)));
         assert!(!begun.lives(here));

@@ -21,33 +21,33 @@ use crate::sync::Ordering;
 use crate::wake::{Barrier, wake_all};
 use crate::{BatchError, Config, OpenError, Owner, Place, Policy, PublishError, ReadError};
 
-/// Publishes frames to a log that nobody else writes.
+/// Publisher of a log's frames; a kernel lock excludes a second one.
 pub struct Writer {
     appender: Appender,
     place: Place,
     shape: Shape,
     barrier: Barrier,
-    /// A message that no reader would see is refused.
+    /// Rejects a message while no reader is registered: set for `fail` logs without a group.
     needs_reader: bool,
-    /// A forked child's copy is not the writer.
+    /// Process that opened the writer: detects a forked child, whose copy is not the writer.
     born: Birthplace,
     cut: Option<Cut>,
-    /// Its data file.
+    /// Data file of the log: detects its removal.
     data: Box<LogFile>,
-    /// None of a log that nobody else can find.
+    /// Writer lock; none for an unnamed log, which no other process can open.
     _lock: Option<ByteLock>,
 }
 
 impl Writer {
-    /// Makes a log, or takes up one that is there at its tail. Stamps must come from the clock of this calibration.
+    /// Creates a log, or resumes an existing log at its tail. Stamps must come from the clock of this calibration.
     pub fn open(config: &Config, calibration: &Calibration) -> Result<Self, OpenError> {
         let config = &config.with_group();
         files::create_folder(config)?;
         Self::open_or(config, calibration, Others::Trusted, create)
     }
 
-    /// As [`Self::open`], for a log whose files strangers can write to as well: guarded from the first look on, see
-    /// [`Self::guard`].
+    /// As [`Self::open`], for a log whose files an untrusted process can write to as well: guarded before the first
+    /// access, see [`Self::guard`].
     pub fn open_untrusted(config: &Config, calibration: &Calibration) -> Result<Self, OpenError> {
         let config = &config.with_group();
         files::create_folder(config)?;
@@ -56,8 +56,8 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Takes up a log that is there, as [`Self::open`] does, and never makes one. One that nobody has finished making is
-    /// not there.
+    /// Resumes an existing log, as [`Self::open`] does, and never creates one. A log whose creation was not finished
+    /// counts as missing.
     pub fn join(config: &Config, calibration: &Calibration) -> Result<Self, OpenError> {
         let config = &config.with_group();
         files::look_for_segment(&config.place)?;
@@ -70,7 +70,7 @@ impl Writer {
         others: Others,
         make: impl FnOnce(&Config, &Shape) -> Result<(Shape, Appender), OpenError>,
     ) -> Result<Self, OpenError> {
-        // Before it is locked, for a refusal makes no file.
+        // Before the lock is taken: a rejected configuration must not create a file.
         Shape::of(config, calibration)?;
         let lock = take_lock(config)?;
         let mut writer = Self::locked(config, calibration, others, make)?;
@@ -78,7 +78,7 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Opens a log whose lock somebody has for it.
+    /// Opens a log whose writer lock the caller holds.
     fn locked(
         config: &Config,
         calibration: &Calibration,
@@ -104,9 +104,10 @@ impl Writer {
         Ok(Self { appender, place, shape, barrier, needs_reader, born, cut, data, _lock: None })
     }
 
-    /// Makes the log anew where its files [were removed](Self::is_removed), and goes on there with the next number; what lies
-    /// under its name by now, if that is nobody else's, is taken up instead. On an error it has what it had. In shared memory
-    /// what is left of the files is removed, too: readers hold no place in a log whose control file is another one.
+    /// Recreates the log where its files [were removed](Self::is_removed) and resumes there with the next sequence
+    /// number; a log found under the name by now is resumed instead, unless another writer has it. On an error the
+    /// writer keeps its old files. In shared memory remaining files are removed too, because readers hold no cursor in
+    /// a log with another control file.
     pub fn renew(&mut self, config: &Config, calibration: &Calibration) -> Result<(), OpenError> {
         if self.born.is_elsewhere() {
             let what = "this process is a fork of the one that writes the log; open a log of your own here".to_owned();
@@ -116,7 +117,7 @@ impl Writer {
         files::create_folder(config)?;
         let mut lock = if self.has_lock() { None } else { Some(take_lock(config)?) };
         if self.place.is_shared_memory() && !self.data.is_data_removed() {
-            // A file that cannot be removed is taken up.
+            // A file that cannot be removed is reused.
             let _ = self.place.remove();
             files::create_folder(config)?;
             lock = Some(take_lock(config)?);
@@ -130,40 +131,40 @@ impl Writer {
         Ok(())
     }
 
-    /// Messages of a queue that nobody has finished; of others none.
+    /// Returns the number of messages of a queue that are not done; 0 for a log that is no queue.
     pub fn unfinished(&self) -> u64 {
         self.control().group().map_or(0, |done| self.sequence().saturating_sub(done))
     }
 
-    /// Whether the file is there that keeps out a second writer.
+    /// Returns true if the lock file that excludes a second writer still has its name.
     fn has_lock(&self) -> bool {
         self._lock.as_ref().is_some_and(|lock| !lock::is_gone(&self.place, WRITER_LOCK, lock.file()))
     }
 
-    /// How it wakes who sleeps.
+    /// Returns the barrier that orders a commit before the check for sleeping readers.
     pub(crate) fn barrier(&self) -> Barrier {
         self.barrier
     }
 
-    /// True in a fork: there it is the parent's.
+    /// Returns true in a forked child: the writer belongs to the parent.
     pub fn is_forked(&self) -> bool {
         self.born.is_elsewhere()
     }
 
-    /// The process that it is the writer of.
+    /// Returns the process that opened the writer.
     pub(crate) fn born(&self) -> Birthplace {
         self.born
     }
 
-    /// The writer of a log without a name.
+    /// Builds the writer of an unnamed log.
     pub(crate) fn unnamed(appender: Appender, shape: Shape, barrier: Barrier) -> Self {
         let (place, born) = (Place::nowhere(), Birthplace::here());
         let data = Box::new(LogFile::at(&place));
         Self { appender, place, shape, barrier, needs_reader: false, born, cut: None, data, _lock: None }
     }
 
-    /// Asks for what the next message will need, if it has so many bytes: its lines, and the words that are looked at
-    /// beside. To be called while there is nothing to publish. Changes nothing.
+    /// Prefetches the cache lines of the next message, assuming `payload` bytes, and reads the words that a publish
+    /// checks. Meant for idle turns; changes nothing.
     #[inline]
     pub fn keep_warm(&self, payload: usize) {
         self.appender.expect_next(payload);
@@ -171,9 +172,9 @@ impl Writer {
         black_box(self.appender.control.sleepers().load(Ordering::Relaxed));
     }
 
-    /// Takes a few cache lines of the next message from the readers, if it has so many bytes: others in each turn. To be
-    /// called in each turn with nothing to publish. Nobody sees anything of it. On a disk it does nothing, for pages would be
-    /// written that hold nothing new; nor does it in a fork, whose writer is another process.
+    /// Takes a few cache lines of the next message from the readers' caches, assuming `payload` bytes and other lines
+    /// in each turn; meant for each idle turn, and invisible to readers. Does nothing on a disk, where it would dirty
+    /// pages that hold nothing new, nor in a fork, whose writer is another process.
     #[inline]
     pub fn take_lines(&self, payload: usize, turn: u32) {
         if self.place.is_shared_memory() && !self.born.is_elsewhere() {
@@ -181,7 +182,7 @@ impl Writer {
         }
     }
 
-    /// Publishes one message, stamped `stamp` (ticks), and wakes who sleeps. Gives its sequence number.
+    /// Publishes one message, stamped `stamp` (ticks), and wakes sleeping readers. Returns its sequence number.
     #[inline(always)]
     pub fn publish(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<u64, PublishError> {
         let sequence = self.append(stamp, kind, payload)?;
@@ -190,9 +191,9 @@ impl Writer {
         Ok(sequence)
     }
 
-    /// Publishes messages that become visible together, with one look for sleepers: whoever finds the first finds all.
-    /// Those that fit no segment together become visible in parts. Whoever is killed in it leaves none, or the parts that
-    /// were visible.
+    /// Publishes messages that become visible together, with one check for sleeping readers: a reader that finds the
+    /// first finds all. A batch larger than a segment becomes visible in parts; a kill in the middle leaves none, or
+    /// the parts already visible.
     #[inline]
     pub fn publish_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
         let mut done = 0;
@@ -200,7 +201,7 @@ impl Writer {
             match self.publish_part(stamp, kind, &payloads[done..]) {
                 Ok(part) => done += part,
                 Err(error) => {
-                    // Whoever is in the way may be asleep.
+                    // The reader that blocks the writer may be asleep.
                     self.wake();
                     return Err(BatchError { done, error });
                 }
@@ -211,24 +212,24 @@ impl Writer {
         Ok(())
     }
 
-    /// True if the next message with so many bytes would be published now; else why not. May go on to the next segment
-    /// for it.
+    /// Checks that a message of `payload` bytes could be published now; the error is the reason why not. May open the
+    /// next segment for it.
     #[cold]
     pub fn room_for(&mut self, payload: usize) -> Result<(), PublishError> {
         self.room(|appender| appender.make_room(payload))
     }
 
-    /// Allocates and faults in so many bytes of a growing log behind where it ends. After a sync, and not before: the pages
-    /// that it writes to the disk, also those that hold nothing yet, cost a fault each when they are written to again.
+    /// Allocates and faults in `bytes` bytes of a growing log behind its end. Call it after a sync: a sync makes every
+    /// page that it writes, even one without frames yet, cost another fault at the next write.
     pub fn reserve(&mut self, bytes: u64) -> std::io::Result<()> {
         self.appender.region().populate();
         let next = self.appender.index() + 1;
         self.appender.segments.prepare(next, bytes.div_ceil(self.shape.segment_bytes as u64))
     }
 
-    /// Ends a growing log: moves its files to `folder`, and goes on with the next number in a new one where they were,
-    /// as `config` says. Durable before it is moved. Who is killed in the middle of it leaves either the log where it was,
-    /// or a place without one: then the next [`Self::open`] needs the next number as [`Config::first_sequence`].
+    /// Ends a growing log: syncs it, moves its files to `folder`, and resumes with the next sequence number in a new
+    /// log at the old place, as `config` says. A kill in the middle leaves the log in place, or a place without a log;
+    /// then the next [`Self::open`] needs the next number as [`Config::first_sequence`].
     pub fn move_on(&mut self, config: &Config, calibration: &Calibration, folder: &Path) -> Result<(), OpenError> {
         assert!(self.policy() == Policy::Keep, "a ring is never full of history");
         let fail = |e| OpenError::from_io(&self.place, 0, e);
@@ -242,70 +243,72 @@ impl Writer {
         Ok(())
     }
 
-    /// The number of the log's first message ever.
+    /// Returns the sequence number of the first message ever published to the log.
     pub fn first_sequence(&self) -> u64 {
         self.shape.first_sequence
     }
 
-    /// True while nothing was ever published.
+    /// Returns true until the first message is published.
     pub fn is_new(&self) -> bool {
         self.sequence() == self.first_sequence()
     }
 
-    /// The sequence number of the next message.
+    /// Returns the sequence number of the next message.
     pub fn sequence(&self) -> u64 {
         self.appender.sequence()
     }
 
-    /// Whose the log is.
+    /// Returns the owner of the log.
     pub fn owner(&self) -> Owner {
         self.shape.owner
     }
 
-    /// Where the log lies.
+    /// Returns the location of the log.
     pub fn place(&self) -> &Place {
         &self.place
     }
 
-    /// What happens when the ring is full.
+    /// Returns the behaviour of the log when it is full.
     pub fn policy(&self) -> Policy {
         self.shape.policy
     }
 
-    /// The longest message, in bytes.
+    /// Returns the maximum payload, in bytes.
     pub fn max_payload(&self) -> usize {
         self.shape.max_payload()
     }
 
-    /// Registered readers now.
+    /// Returns the number of registered readers that are present.
     pub fn readers(&self) -> usize {
         self.appender.control.registered().filter(|reader| !reader.away).count()
     }
 
-    /// Whether a reader that counts is there. It asks the kernel: the count alone does not know of one that was killed.
+    /// Returns true if a reader is present. Asks the kernel for each reader's lock, because the count still includes
+    /// killed readers.
     pub fn is_read(&self) -> bool {
-        // A log without a name is its maker's, at both ends.
+        // An unnamed log is written and read by its creator.
         if self._lock.is_none() {
             return true;
         }
-        // Those that are away hold no lock, and one that is just coming back must find it free.
+        // Absent readers hold no lock, and a returning reader must find its lock free.
         let here: Vec<usize> =
             self.appender.control.registered().filter(|reader| !reader.away).map(|reader| reader.slot).collect();
         !here.is_empty() && !here.into_iter().all(|slot| self.bury(slot))
     }
 
-    /// True if the log does not lie under its name any more: somebody has removed or replaced its data file, or the file
-    /// that keeps out a second writer. Who has it open goes on, and nobody else finds it. Asks the operating system.
+    /// Returns true if the log's data file, or the lock file that excludes a second writer, was removed or replaced.
+    /// The writer and its open readers continue, but no other process finds the log. Asks the operating system.
     pub fn is_removed(&self) -> bool {
         self.data.is_removed() || self._lock.is_some() && !self.has_lock()
     }
 
-    /// What was dropped when the log was opened, after a loss of power or a kill in a batch; none if nothing was.
+    /// Returns the extent of data dropped when the log was opened, after a loss of power or a kill in a batch; none if
+    /// none was.
     pub fn cut(&self) -> Option<Cut> {
         self.cut
     }
 
-    /// Removes the log. Readers that have it open keep what they have.
+    /// Removes the log. Readers that have it open keep their mappings.
     pub fn remove(self) -> std::io::Result<()> {
         self.place.remove()
     }
@@ -326,18 +329,18 @@ impl Writer {
         &self.appender.control
     }
 
-    /// The sequence number of the oldest message that is there.
+    /// Returns the sequence number of the oldest message still present.
     pub(crate) fn oldest(&self) -> u64 {
         self.appender.oldest()
     }
 
-    /// From here on the oldest message of a group that is not done holds this writer, and it needs no reader.
+    /// Gates this writer by the oldest message of the group that is not done; from then on it needs no reader.
     pub(crate) fn gate_by_group(&mut self) {
         self.needs_reader = false;
         self.appender.forget_cursors();
     }
 
-    /// Publishes as many of them as one segment takes, and one at least.
+    /// Publishes as many payloads as one segment takes, at least one.
     #[inline]
     fn publish_part(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<usize, PublishError> {
         if kind < FIRST_KIND {
@@ -372,7 +375,7 @@ impl Writer {
         }
     }
 
-    /// Says why nothing at all can be published, if that is so.
+    /// Rejects every publish in a fork, and in a log that needs a reader and has none.
     #[inline(always)]
     fn refuse(&self) -> Result<(), PublishError> {
         if self.born.is_elsewhere() {
@@ -384,7 +387,8 @@ impl Writer {
         Ok(())
     }
 
-    /// The count says that nobody reads. Of readers that come and go it may be wrong; of the mandatory one it is not.
+    /// Returns true if the count of zero readers is right. The count is exact for a mandatory reader; for others the
+    /// cursors decide.
     #[cold]
     fn is_alone(&self) -> bool {
         self.shape.mandatory || self.appender.control.registered().next().is_none()
@@ -399,7 +403,7 @@ impl Writer {
         Ok(sequence)
     }
 
-    /// A reader in the way may be dead; its lock tells.
+    /// Frees the cursor of a dead reader that blocks the writer, so that the append can be retried; else returns the error.
     fn clear_the_way(&mut self, e: AppendError) -> Result<(), PublishError> {
         match e {
             AppendError::TooLarge(bytes) => Err(PublishError::TooLarge { bytes, limit: self.max_payload() }),
@@ -408,7 +412,7 @@ impl Writer {
         }
     }
 
-    /// Frees the cursor of a reader whose process has ended. False if it lives.
+    /// Frees the cursor of a reader whose process has ended, shown by its free lock. Returns false while the process lives.
     fn bury(&self, slot: usize) -> bool {
         match lock::try_lock(&self.place, READER_LOCKS, slot as u32, 0o600) {
             Ok(TryLock::Ours(_lock)) => {
@@ -441,7 +445,7 @@ fn take_lock(config: &Config) -> Result<ByteLock, OpenError> {
 fn create(config: &Config, shape: &Shape) -> Result<(Shape, Appender), OpenError> {
     let fail = |e| OpenError::from_io(&config.place, shape.segment_bytes as u64, e);
     let (file, control) = files::create(config, shape)?;
-    // Made here, with the log's mode: made by the first reader it would be that reader's alone.
+    // Created here with the log's mode: a lock file created by the first reader would belong to that reader alone.
     let locks = lock::try_lock(&config.place, READER_LOCKS, 0, config.mode);
     drop(locks.map_err(|e| OpenError::from_io(&config.place, 0, e))?);
     let mut segments = shape.segments(file, Access::Write, Others::Trusted).map_err(fail)?;
@@ -467,17 +471,18 @@ fn resume(
     let place = &config.place;
     let io = |e| OpenError::from_io(place, found.segment_bytes as u64, e);
     let same = |s: &Shape| (s.policy, s.segment_bytes, s.segments);
-    // Who asks for no mandatory reader takes the log as it is.
+    // A configuration without a mandatory reader accepts a log with one.
     if same(wanted) != same(&found) || wanted.mandatory && !found.mandatory {
         return Err(OpenError::Differs { place: place.clone(), found: describe(&found), wanted: describe(wanted) });
     }
     if place.is_shared_memory() && !wanted.calibration.agrees_with(&found.calibration) {
         return Err(OpenError::Clock { place: place.clone(), found: clock_name(&found.calibration) });
     }
-    // One counter that was measured twice in a boot goes on as it was measured first.
+    // A counter calibrated twice in a boot keeps its first calibration.
     let same_boot = wanted.calibration.agrees_with(&found.calibration);
     let calibration = if same_boot { &found.calibration } else { &wanted.calibration }.as_bytes();
-    // Not this configuration's: whoever made the log was killed before its first segment, and has told others this number.
+    // From the header, not from this configuration: a creator killed before the first segment has already announced the
+    // number.
     let first = found.first_sequence;
     let boot = wanted.calibration.boot_id;
     let extent = segments.survey(Some(boot)).map_err(io)?.transpose();
@@ -491,17 +496,17 @@ fn resume(
     let next = appender.index() + 1;
     reserve(config, &found, &mut appender.segments, next).map_err(io)?;
     if found.mandatory && !appender.control.names_mandatory() {
-        // The control file was lost: nothing that is there counts as read.
+        // The control file was lost: no message counts as read.
         appender.control.name_mandatory(appender.oldest());
     }
     bury_dead(place, &appender);
     let has_queue = || place.open_folder().is_ok_and(|folder| folder.look(QUEUE).is_ok());
     if appender.control.group().is_none() && has_queue() {
-        // A queue that has lost its control file: nothing of it counts as done until its owner words say so.
+        // The queue lost its control file: a message counts as done only by its owner word.
         appender.control.set_group(appender.oldest());
     }
     if !appender.is_stamped_by(calibration) {
-        // Another boot: its stamps belong into a segment that says so.
+        // Another boot: its stamps need a segment with their own calibration.
         appender.roll().map_err(|blocked| match blocked {
             Blocked::ByGroup => OpenError::OtherBoot(place.clone()),
             Blocked::Io(e) => io(e),

@@ -12,7 +12,7 @@ use crate::message::codes;
 use crate::{AccountId, ClientOrderId, MessageError, NewOrder, Price, Quantity, SymbolId};
 
 codes! {
-    /// Which price of an instrument a condition looks at (FIX 1107).
+    /// Price of an instrument that a condition watches (FIX 1107).
     TriggerPriceType {
         /// The best offer.
         Ask = 1,
@@ -23,22 +23,22 @@ codes! {
     }
 }
 codes! {
-    /// Where that price must get to (FIX 1109).
+    /// Direction in which that price must move (FIX 1109).
     TriggerDirection {
-        /// To the condition's price or above it.
+        /// The price rises to the condition's price or above it.
         Up = 1,
-        /// To the condition's price or below it.
+        /// The price falls to the condition's price or below it.
         Down = 2,
     }
 }
 codes! {
-    /// How the two conditions of a trigger are joined.
+    /// Connection of the two conditions of a trigger.
     TriggerJoin {
-        /// There is the first alone; the second is not read.
+        /// Only the first condition counts; the second is not read.
         Alone = 0,
         /// Both must hold at once, each by the latest price of its instrument.
         And = 1,
-        /// One of them is enough.
+        /// One of the conditions is enough.
         Or = 2,
     }
 }
@@ -47,9 +47,9 @@ codes! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Condition {
-    /// The threshold; a price that equals it holds.
+    /// Threshold; an equal price holds.
     pub price: Price,
-    /// The instrument that is watched; it need not be the order's.
+    /// Watched instrument, not necessarily the order's.
     pub symbol: SymbolId,
     /// [`TriggerPriceType`] as its code.
     pub price_type: u8,
@@ -59,13 +59,13 @@ pub struct Condition {
     pub reserved: [u8; 2],
 }
 
-/// What must hold before an order leaves: one condition, or two.
+/// The condition, or the two conditions, under which an order is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Trigger {
-    /// Always read.
+    /// First condition, always read.
     pub first: Condition,
-    /// Read if `join` says so.
+    /// Second condition, read unless `join` is `Alone`.
     pub second: Condition,
     /// [`TriggerJoin`] as its code.
     pub join: u8,
@@ -73,27 +73,27 @@ pub struct Trigger {
     pub reserved: [u8; 7],
 }
 
-/// A new order that waits at the OMS, armed, until its trigger fires; then it is a [`NewOrder`] like any.
+/// A new order that waits at the OMS, armed, until its trigger fires; from then on it is an ordinary [`NewOrder`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct ConditionalOrder {
-    /// The order. If its `cause` is zero, it carries the stamp of the tick that fires it. Its `time_in_force` says how long it
-    /// stays armed, and how long it works then; one that is filled at once or not at all stays armed for the day.
+    /// The order. If its `cause` is zero, it carries the stamp of the tick that fires it. Its `time_in_force` says how
+    /// long it stays armed and then works; an IOC or FOK order stays armed for the day.
     pub order: NewOrder,
-    /// What fires it.
+    /// Trigger of the order.
     pub trigger: Trigger,
 }
 
-/// Asks for another price, total quantity and trigger of an order that is armed. (A
-/// [`ReplaceOrder`](crate::ReplaceOrder) leaves the trigger as it is.)
+/// A request for another price, total quantity and trigger of an armed order. (A [`ReplaceOrder`](crate::ReplaceOrder)
+/// leaves the trigger unchanged.)
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct ReplaceConditional {
     /// The sender's own id of this request.
     pub client_order_id: ClientOrderId,
-    /// The sender's id of the order to change: that of its `ConditionalOrder`.
+    /// The sender's id of the order to change: the id of its `ConditionalOrder`.
     pub original: ClientOrderId,
-    /// The new limit price; not read of a market order.
+    /// The new limit price; not read for a market order.
     pub price: Price,
     /// The new total quantity.
     pub quantity: Quantity,
@@ -101,14 +101,14 @@ pub struct ReplaceConditional {
     pub cause: u64,
     /// The instrument.
     pub symbol: SymbolId,
-    /// For whom.
+    /// Account of the order.
     pub account: AccountId,
     /// The new trigger.
     pub trigger: Trigger,
 }
 
 impl Condition {
-    /// Whether it holds at this price.
+    /// Returns whether the condition holds at this price.
     #[inline]
     pub fn holds(&self, price: Price) -> bool {
         if self.direction == TriggerDirection::Up.code() { price >= self.price } else { price <= self.price }
@@ -126,24 +126,24 @@ impl Condition {
 }
 
 impl Trigger {
-    /// One condition.
+    /// Creates a trigger of one condition.
     pub fn on(first: Condition) -> Self {
         Self { first, ..Self::default() }
     }
 
-    /// Two conditions.
+    /// Creates a trigger of two conditions.
     pub fn joined(first: Condition, join: TriggerJoin, second: Condition) -> Self {
         Self { first, second, join: join.code(), reserved: [0; 7] }
     }
 
-    /// The conditions that are read.
+    /// Returns the conditions that count.
     pub fn conditions(&self) -> impl Iterator<Item = Condition> {
         let second = (self.join != TriggerJoin::Alone.code()).then_some(self.second);
         std::iter::once(self.first).chain(second)
     }
 
-    /// Whether it fires at the latest prices, which `price` tells as far as there are some: a condition on a price that
-    /// nobody has seen does not hold.
+    /// Returns whether the trigger fires at the latest prices, which `price` returns where they are known. A condition
+    /// without a known price does not hold.
     pub fn fires(&self, mut price: impl FnMut(&Condition) -> Option<Price>) -> bool {
         let mut holds = |condition: Condition| price(&condition).is_some_and(|price| condition.holds(price));
         match self.join == TriggerJoin::And.code() {

@@ -1,9 +1,9 @@
-//! What is traded and what is said about it: prices, quantities, ids, ticks, order requests and execution reports.
+//! The vocabulary of trading: prices, quantities, ids, ticks, order requests and execution reports.
 //!
 //! Every message is a flat little-endian struct without padding. The same bytes lie in the log, on the wire and in
 //! the journal; `schema/tickpath.xml` describes them in SBE and a test holds the two together.
 //!
-//! | message            | kind | bytes | who says it                   |
+//! | message            | kind | bytes | sender                        |
 //! |--------------------|------|-------|-------------------------------|
 //! | [`TopOfBook`]      | 16   | 48    | a market data feed            |
 //! | [`Trade`]          | 17   | 40    | a market data feed            |

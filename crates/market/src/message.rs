@@ -21,7 +21,7 @@ macro_rules! codes {
             /// All values, in the order of their codes.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
-            /// The value with this code, if there is one.
+            /// Returns the value with this code, if there is one.
             pub const fn from_code(code: u8) -> Option<Self> {
                 match code {
                     $($code => Some(Self::$variant),)+
@@ -29,7 +29,7 @@ macro_rules! codes {
                 }
             }
 
-            /// The code in a message.
+            /// Returns the code in a message.
             pub const fn code(self) -> u8 {
                 self as u8
             }
@@ -40,7 +40,7 @@ macro_rules! codes {
 pub(crate) use codes;
 
 codes! {
-    /// A frame's kind: which message its payload is. Kinds below 16 belong to the log itself.
+    /// Kind of a frame: the message in its payload. Kinds below 16 belong to the log itself.
     Kind {
         /// [`TopOfBook`]
         TopOfBook = 16,
@@ -76,29 +76,29 @@ codes! {
     }
 }
 codes! {
-    /// How an order is priced (FIX 40).
+    /// Pricing of an order (FIX 40).
     OrderType {
-        /// At any price. The price field is zero.
+        /// Any price. The price field is zero.
         Market = 1,
-        /// At this price or better.
+        /// This price or a better one.
         Limit = 2,
     }
 }
 codes! {
-    /// How long an order works (FIX 59).
+    /// Lifetime of an order (FIX 59).
     TimeInForce {
-        /// Until the day ends (ROD at the Taiwan Futures Exchange).
+        /// Works until the day ends (ROD at the Taiwan Futures Exchange).
         Day = 0,
-        /// Until it is canceled.
+        /// Works until it is canceled.
         GoodTillCancel = 1,
-        /// Fills what it can at once; the rest is canceled.
+        /// Fills at once as far as possible; the rest is canceled.
         ImmediateOrCancel = 3,
-        /// Fills whole at once or not at all.
+        /// Fills completely at once or not at all.
         FillOrKill = 4,
     }
 }
 codes! {
-    /// What an order does to a position (FIX 77).
+    /// Effect of an order on a position (FIX 77).
     PositionEffect {
         /// The venue decides.
         Default = 0,
@@ -109,53 +109,53 @@ codes! {
     }
 }
 codes! {
-    /// Which orders a mass cancel means (FIX 530).
+    /// Scope of a mass cancel (FIX 530).
     MassCancelType {
-        /// Those of one instrument.
+        /// Orders of one instrument.
         Symbol = 1,
-        /// All.
+        /// All orders.
         All = 7,
     }
 }
 codes! {
-    /// What an execution report tells (FIX 150).
+    /// Kind of event in an execution report (FIX 150).
     ExecType {
-        /// The venue has the order.
+        /// The venue has accepted the order.
         New = 0,
         /// Canceled, on request or unsolicited.
         Canceled = 4,
         /// Replaced; the report carries the new price and leaves.
         Replaced = 5,
-        /// A cancel request is on its way.
+        /// A cancel request is pending.
         PendingCancel = 6,
-        /// The order was refused.
+        /// The order was rejected.
         Rejected = 8,
         /// Received, not yet at the venue.
         PendingNew = 10,
         /// Expired: the rest of an IOC, a whole FOK, or the day's end.
         Expired = 12,
-        /// A replace request is on its way.
+        /// A replace request is pending.
         PendingReplace = 14,
         /// A partial or full fill.
         Trade = 15,
-        /// A fill has another quantity or price than was told; the report carries what holds.
+        /// A fill has another quantity or price than was reported; this report carries the corrected values.
         TradeCorrect = 16,
-        /// A fill is taken back.
+        /// A fill is busted.
         TradeCancel = 17,
-        /// How the order stands, on request; no event of it.
+        /// State of the order, on request; no event of the order.
         OrderStatus = 18,
-        /// A cancel or replace request was refused (FIX message 9); the order goes on.
+        /// A cancel or replace request was rejected (FIX message 9); the order is unchanged.
         CancelRejected = 20,
-        /// The order's trigger has fired: it is an order like any from here on.
+        /// The order's trigger has fired: from here on it is an ordinary order.
         Triggered = 21,
     }
 }
 codes! {
-    /// How something came to be known (FIX 1028).
+    /// Source of a report (FIX 1028).
     ManualOrderIndicator {
-        /// The venue, or the OMS, said so.
+        /// The venue or the OMS.
         Automatic = 0,
-        /// An admin has entered it by hand.
+        /// An admin, by hand.
         Manual = 1,
     }
 }
@@ -164,29 +164,29 @@ codes! {
     OrdStatus {
         /// Accepted, nothing filled.
         New = 0,
-        /// Some filled, some working.
+        /// Partly filled, the rest working.
         PartiallyFilled = 1,
-        /// All filled. Not terminal: an execution can be taken back.
+        /// Filled completely. Not terminal: an execution can be busted.
         Filled = 2,
-        /// Out for the day.
+        /// Done for the day.
         DoneForDay = 3,
         /// Canceled.
         Canceled = 4,
-        /// A cancel request is on its way.
+        /// A cancel request is pending.
         PendingCancel = 6,
-        /// Refused.
+        /// Rejected.
         Rejected = 8,
         /// Halted by the venue.
         Suspended = 9,
-        /// On its way to the venue, or queued here for a line.
+        /// In flight to the venue, or queued here for a line.
         PendingNew = 10,
         /// Expired.
         Expired = 12,
-        /// A replace request is on its way.
+        /// A replace request is pending.
         PendingReplace = 14,
-        /// What happened cannot be known; the exposure stays counted.
+        /// In doubt; the exposure stays counted.
         Unknown = 21,
-        /// Waits at the OMS for its trigger: no venue has heard of it.
+        /// Waits at the OMS for its trigger; not yet sent to any venue.
         Armed = 22,
     }
 }
@@ -197,13 +197,13 @@ codes! {
 pub struct TopOfBook {
     /// Best bid.
     pub bid: Price,
-    /// Open at the best bid.
+    /// Quantity at the best bid.
     pub bid_quantity: Quantity,
     /// Best offer.
     pub ask: Price,
-    /// Open at the best offer.
+    /// Quantity at the best offer.
     pub ask_quantity: Quantity,
-    /// The exchange's own time, nanoseconds since the Unix epoch, as precise as it gives it.
+    /// The exchange's own time, nanoseconds since the Unix epoch, at the exchange's precision.
     pub event_ns: u64,
     /// The instrument.
     pub symbol: SymbolId,
@@ -215,9 +215,9 @@ pub struct TopOfBook {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Trade {
-    /// At this price.
+    /// Price of the trade.
     pub price: Price,
-    /// So much.
+    /// Quantity of the trade.
     pub quantity: Quantity,
     /// The exchange's id of the trade.
     pub trade_id: u64,
@@ -239,13 +239,13 @@ pub struct NewOrder {
     pub client_order_id: ClientOrderId,
     /// Limit price; zero for a market order.
     pub price: Price,
-    /// How much.
+    /// Quantity.
     pub quantity: Quantity,
     /// Stamp of the tick that caused the order, in ticks of the host's clock; zero if none did.
     pub cause: u64,
     /// The instrument.
     pub symbol: SymbolId,
-    /// For whom.
+    /// Account of the order.
     pub account: AccountId,
     /// [`Side`] as its code.
     pub side: u8,
@@ -259,69 +259,71 @@ pub struct NewOrder {
     pub reserved: [u8; 4],
 }
 
-/// Asks to cancel an order: one of the sender's own, or, by the OMS's id, one of any session for an account that the
+/// A request to cancel an order of the sender, or, by the OMS's id, an order of any session for an account that the
 /// sender's session may trade for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct CancelOrder {
     /// The sender's own id of this request.
     pub client_order_id: ClientOrderId,
-    /// The sender's id of the order to cancel: that of its `NewOrder`, whatever replaces came after.
+    /// The sender's id of the order to cancel: the id of its `NewOrder`, regardless of later replaces.
     pub original: ClientOrderId,
     /// Stamp of the tick that caused the request; zero if none did.
     pub cause: u64,
     /// The instrument.
     pub symbol: SymbolId,
-    /// For whom. Not read if `order_id` is not zero.
+    /// Account of the order. Not read if `order_id` is not zero.
     pub account: AccountId,
-    /// The OMS's id of the order to cancel, whatever session sent it; zero if `original` names it. Towards a venue zero.
+    /// The OMS's id of the order to cancel, of any session; zero if `original` names the order. Zero towards a venue.
     pub order_id: OrderId,
 }
 
-/// Asks for another price or total quantity.
+/// A request for another price or total quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct ReplaceOrder {
     /// The sender's own id of this request.
     pub client_order_id: ClientOrderId,
-    /// The sender's id of the order to change: that of its `NewOrder`.
+    /// The sender's id of the order to change: the id of its `NewOrder`.
     pub original: ClientOrderId,
     /// The new limit price.
     pub price: Price,
-    /// The new total quantity, what is filled already included.
+    /// The new total quantity, the filled quantity included.
     pub quantity: Quantity,
     /// Stamp of the tick that caused the request; zero if none did.
     pub cause: u64,
     /// The instrument.
     pub symbol: SymbolId,
-    /// For whom.
+    /// Account of the order.
     pub account: AccountId,
     /// Zero.
     pub reserved: [u8; 8],
 }
 
-/// Asks how an order stands; an OMS may ask a venue for all of its orders. Changes nothing, and uses no id up.
+/// A request for the state of an order; an OMS may ask a venue for all of its orders. It changes nothing, and its id
+/// stays free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct StatusRequest {
-    /// The sender's own id of this request; its answer carries it.
+    /// The sender's own id of this request; the answer carries it.
     pub client_order_id: ClientOrderId,
-    /// The sender's id of the order: that of its `NewOrder`. Zero, with `fills`, for all orders of the sender.
+    /// The sender's id of the order: the id of its `NewOrder`. Zero, with `fills`, asks for all orders of the sender.
     pub original: ClientOrderId,
     /// Zero.
     pub cause: u64,
     /// The instrument.
     pub symbol: SymbolId,
-    /// For whom.
+    /// Account of the order.
     pub account: AccountId,
-    /// 1 to have the order's fills reported once more in front of the answer; zero otherwise. Only a venue that is told to
-    /// by its OMS need do so.
+    /// 1 to report the order's fills again before the answer; zero otherwise. Only venues for which the OMS sets it
+    /// need to support it.
     pub fills: u8,
     /// Zero.
     pub reserved: [u8; 7],
 }
 
-/// Asks to cancel all orders of the sender's session and account. An OMS answers for each; venues get a cancel for each.
+/// A request to cancel all orders of the sender's session and account. An OMS answers for each order, and sends its
+/// venue a cancel for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct MassCancel {
@@ -329,9 +331,9 @@ pub struct MassCancel {
     pub client_order_id: ClientOrderId,
     /// Stamp of the tick that caused the request; zero if none did.
     pub cause: u64,
-    /// The instrument, if only its orders are meant.
+    /// The instrument, if the cancel covers only its orders.
     pub symbol: SymbolId,
-    /// For whom.
+    /// Account of the orders.
     pub account: AccountId,
     /// [`MassCancelType`] as its code.
     pub cancel_type: u8,
@@ -339,39 +341,39 @@ pub struct MassCancel {
     pub reserved: [u8; 7],
 }
 
-/// What became of an order: from a venue to the OMS, and from the OMS to a client.
+/// An event or the state of an order: from a venue to the OMS, and from the OMS to a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct ExecutionReport {
     /// The OMS's id of the order (towards a venue it is the client order id).
     pub order_id: OrderId,
-    /// The id of the request that this report answers, as the receiver of the report knows it; zero if unsolicited.
+    /// Id of the request that this report answers, as its receiver knows it; zero if unsolicited.
     pub client_order_id: ClientOrderId,
     /// The venue's id of the order.
     pub venue_order_id: VenueOrderId,
     /// The venue's id of this execution; zero if the report is no fill.
     pub exec_id: ExecId,
-    /// The venue's count of events of this order, from 1; zero where it gives none.
+    /// The venue's count of events of this order, from 1; zero from a venue that does not count.
     pub venue_sequence: u64,
     /// Price of this fill; zero if the report is no fill.
     pub last_price: Price,
     /// Quantity of this fill; zero if the report is no fill.
     pub last_quantity: Quantity,
-    /// Filled so far.
+    /// Quantity filled so far.
     pub cumulative_quantity: Quantity,
-    /// Still working after this event.
+    /// Quantity still working after this event.
     pub leaves_quantity: Quantity,
     /// The order's limit price after this event.
     pub price: Price,
-    /// When the venue received the request or made the event, in ticks of the host's clock; zero if unknown.
+    /// Time at which the venue received the request or made the event, in ticks of the host's clock; zero if unknown.
     pub venue_stamp: u64,
     /// The instrument.
     pub symbol: SymbolId,
-    /// For whom.
+    /// Account of the order.
     pub account: AccountId,
-    /// Why it was refused; zero if it was not.
+    /// Code of the rejection; zero if there is none.
     pub reason: u16,
-    /// Which venue.
+    /// Venue of the order.
     pub venue: VenueId,
     /// [`ExecType`] as its code.
     pub exec_type: u8,
@@ -379,11 +381,11 @@ pub struct ExecutionReport {
     pub status: u8,
     /// [`Side`] as its code.
     pub side: u8,
-    /// [`ManualOrderIndicator`] as its code. What a venue says here is not read.
+    /// [`ManualOrderIndicator`] as its code. Not read in a venue's report.
     pub manual: u8,
 }
 
-/// A request that a risk check refused, with the limit and the value that broke it.
+/// A request that a risk check denied, with the limit and the value that broke it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct OrderDenied {
@@ -395,21 +397,21 @@ pub struct OrderDenied {
     pub limit: [u8; 16],
     /// The value that broke it, 128 bits little-endian, in the same unit.
     pub value: [u8; 16],
-    /// For whom.
+    /// Account of the request.
     pub account: AccountId,
-    /// Which check: the OMS's denial code.
+    /// The OMS's denial code, which names the check.
     pub code: u16,
     /// Zero.
     pub reserved: u16,
 }
 
-/// Why bytes are not the message they claim to be.
+/// Errors of bytes that are not a valid message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MessageError {
-    /// The kind is not one of [`Kind`], or not one that belongs here.
+    /// The kind is not a [`Kind`], or is not allowed here.
     #[error("a message of kind {0} does not belong here; is the writer of another version?")]
     Kind(u8),
-    /// The length is not that of the kind.
+    /// The length does not match the kind.
     #[error("a message of kind {kind} has {length} bytes; is the writer of another version?")]
     Length {
         /// The claimed kind.
@@ -420,9 +422,9 @@ pub enum MessageError {
     /// A code field holds no known code.
     #[error("{field} has the unknown code {code}")]
     Code {
-        /// Which field.
+        /// Name of the field.
         field: &'static str,
-        /// What it holds.
+        /// Code in the field.
         code: u8,
     },
 }
@@ -458,14 +460,14 @@ impl MassCancel {
 }
 
 impl StatusRequest {
-    /// Whether it asks a venue for all orders of the OMS.
+    /// Returns whether it asks a venue for all orders of the OMS.
     pub fn is_about_all(&self) -> bool {
         self.original.0 == 0 && self.fills != 0
     }
 }
 
 impl ExecutionReport {
-    /// Whether this is the last report of an answer about all orders: it names no order.
+    /// Returns whether this is the last report of an answer about all orders: it names no order.
     pub fn ends_answer(&self) -> bool {
         self.exec_type == ExecType::OrderStatus.code() && self.order_id.0 == 0 && self.venue_order_id.0 == 0
     }
@@ -487,7 +489,7 @@ impl ExecutionReport {
 }
 
 impl Side {
-    /// The other side.
+    /// Returns the opposite side.
     pub const fn opposite(self) -> Self {
         match self {
             Self::Buy => Self::Sell,

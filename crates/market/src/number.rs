@@ -8,7 +8,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 /// Units in one whole price or quantity: eight decimals.
 pub const SCALE: i64 = 100_000_000;
 
-/// Why a text is not a price or a quantity.
+/// Errors of a text that is not a price or a quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DecimalError {
     /// The text has other characters than digits, one sign and one point, or no digit at all.
@@ -78,10 +78,10 @@ macro_rules! decimal {
         );
 
         impl $name {
-            /// Nothing.
+            /// Zero.
             pub const ZERO: Self = Self(0);
 
-            /// A whole number of units, for constants: `from_whole(8000)` is 8000.00000000.
+            /// Returns a whole number of units, for constants: `from_whole(8000)` is 8000.00000000.
             pub const fn from_whole(whole: i64) -> Self {
                 Self(whole * SCALE)
             }
@@ -104,7 +104,7 @@ macro_rules! decimal {
 }
 
 decimal! {
-    /// A price a unit of the instrument, in units of 10⁻⁸ of its currency.
+    /// A price per unit of the instrument, in units of 10⁻⁸ of its currency.
     Price
 }
 decimal! {
@@ -120,19 +120,19 @@ pub struct Notional(
 );
 
 impl Notional {
-    /// The value of `quantity` at `price`. Cannot overflow: two 64-bit numbers fit 128 bits.
+    /// Returns the value of `quantity` at `price`. It cannot overflow: a product of two 64-bit numbers fits 128 bits.
     pub fn of(price: Price, quantity: Quantity) -> Self {
         Self(i128::from(price.0) * i128::from(quantity.0))
     }
 
-    /// A whole amount of currency.
+    /// Returns a whole amount of currency.
     pub const fn from_whole(whole: i64) -> Self {
         Self(whole as i128 * SCALE as i128 * SCALE as i128)
     }
 }
 
 impl fmt::Display for Notional {
-    /// To eight decimals, the rest cut off.
+    /// Formats the value to eight decimals; further digits are cut off.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_units(self.0 / i128::from(SCALE), f)
     }
@@ -170,20 +170,20 @@ id! {
     VenueId(u16)
 }
 id! {
-    /// The client's own id of a request, unique per session and day. Zero is none.
+    /// The client's own id of a request, unique per session and day. Zero means none.
     ClientOrderId(u64)
 }
 id! {
     /// The OMS's id of an order: the epoch of the OMS's start in the upper 24 bits, the journal sequence of its
-    /// `NewOrder` in the lower 40. Zero is none.
+    /// `NewOrder` in the lower 40. Zero means none.
     OrderId(u64)
 }
 id! {
-    /// The venue's id of an order. Zero is none.
+    /// The venue's id of an order. Zero means none.
     VenueOrderId(u64)
 }
 id! {
-    /// The venue's id of one execution; fills are told apart by (venue, execution id). Zero is none.
+    /// The venue's id of an execution; the key of a fill is (venue, execution id). Zero means none.
     ExecId(u64)
 }
 
@@ -191,18 +191,18 @@ impl OrderId {
     /// Bits of the journal sequence.
     pub const SEQUENCE_BITS: u32 = 40;
 
-    /// The id of what a start of the OMS with this epoch journaled at this sequence. An epoch is used by one start only,
-    /// so that an id is never used again, whatever a loss of power took from the journal's end.
+    /// Returns the id of a record that a start with this epoch journaled at this sequence. An epoch belongs to one
+    /// start, so no id is reused, even if a power loss cuts the journal's end.
     pub const fn new(epoch: u64, sequence: u64) -> Self {
         Self(epoch << Self::SEQUENCE_BITS | sequence & ((1 << Self::SEQUENCE_BITS) - 1))
     }
 
-    /// The epoch of the start that gave the id.
+    /// Returns the epoch of the start that assigned the id.
     pub const fn epoch(self) -> u64 {
         self.0 >> Self::SEQUENCE_BITS
     }
 
-    /// The journal sequence.
+    /// Returns the journal sequence.
     pub const fn sequence(self) -> u64 {
         self.0 & ((1 << Self::SEQUENCE_BITS) - 1)
     }
@@ -212,12 +212,12 @@ impl OrderId {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(transparent)]
 pub struct Symbol(
-    /// The bytes of the name, then zeros.
+    /// Bytes of the name, padded with zeros.
     pub [u8; 16],
 );
 
 impl Symbol {
-    /// The name as text, without the padding.
+    /// Returns the name as text, without the padding.
     pub fn as_str(&self) -> &str {
         let end = self.0.iter().position(|&b| b == 0).unwrap_or(16);
         std::str::from_utf8(&self.0[..end]).unwrap_or("?")

@@ -1,7 +1,7 @@
 //! Recordings of market data, and their replay.
 //!
-//! A recording is text, plain or gzip, one message a line: `LOCAL_NS JSON`, the local receive time in nanoseconds since
-//! the Unix epoch, then the exchange's own message as it came, in the form of the Binance futures streams:
+//! A recording is text, plain or gzip, one message per line: `LOCAL_NS JSON`, the local receive time in nanoseconds
+//! since the Unix epoch, then the exchange's unchanged message in the form of the Binance futures streams:
 //!
 //! ```text
 //! 1704067200001234567 {"stream":"synusdt@bookTicker","data":{"e":"bookTicker","s":"SYNUSDT","b":"61800.20",…}}
@@ -10,9 +10,9 @@
 //! Or it is CSV, with a row of names first: `utc_ns`, `symbol`, `bid`, `bid_quantity`, `ask`, `ask_quantity` of a best bid and
 //! offer, `price`, `quantity`, `aggressor` of a trade.
 //!
-//! `bookTicker` and `trade` messages become ticks, depth is skipped and counted, and a line that is no message is
-//! counted and named by its number. All of it is parsed before the first tick is handed out, so that a measurement
-//! that replays a recording measures no parsing.
+//! `bookTicker` and `trade` messages become ticks, depth messages are skipped and counted, and bad lines are counted
+//! and reported with their line numbers. Parsing is complete before the first tick is handed out, so a replay measures
+//! no parsing.
 
 mod csv;
 mod event;

@@ -1,11 +1,11 @@
-//! A request, whichever of the messages it is.
+//! A request of any kind.
 
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::message::{CancelOrder, Kind, MassCancel, MessageError, NewOrder, ReplaceOrder, StatusRequest};
 use crate::{AccountId, ClientOrderId, ConditionalOrder, ReplaceConditional, SymbolId};
 
-/// A request as it comes from a client or goes to a venue.
+/// A request from a client or to a venue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Request {
     /// A new order.
@@ -14,18 +14,18 @@ pub enum Request {
     Cancel(CancelOrder),
     /// A replace.
     Replace(ReplaceOrder),
-    /// A question after an order.
+    /// A status request.
     Status(StatusRequest),
     /// A cancel of all orders.
     MassCancel(MassCancel),
-    /// A new order with a trigger. It leaves as a new order.
+    /// A new order with a trigger. It is sent to the venue as a new order.
     Conditional(ConditionalOrder),
-    /// Other terms and another trigger for one that is armed.
+    /// New terms and another trigger for an armed order.
     ReplaceConditional(ReplaceConditional),
 }
 
 impl Request {
-    /// Copies a request out of a frame and checks its codes, so that nobody can change it afterwards.
+    /// Copies a request out of a frame, so that its writer cannot change it afterwards, and checks its codes.
     pub fn read(kind: u8, bytes: &[u8]) -> Result<Self, MessageError> {
         let length = MessageError::Length { kind, length: bytes.len() };
         match Kind::from_code(kind) {
@@ -56,7 +56,7 @@ impl Request {
         }
     }
 
-    /// The frame kind of this request.
+    /// Returns the frame kind of this request.
     pub fn kind(&self) -> Kind {
         match self {
             Self::New(_) => Kind::NewOrder,
@@ -69,7 +69,7 @@ impl Request {
         }
     }
 
-    /// The bytes of this request, as they lie in a frame.
+    /// Returns the bytes of this request, as they lie in a frame.
     pub fn as_bytes(&self) -> &[u8] {
         match self {
             Self::New(m) => m.as_bytes(),
@@ -82,7 +82,7 @@ impl Request {
         }
     }
 
-    /// The sender's id of this request.
+    /// Returns the sender's id of this request.
     pub fn client_order_id(&self) -> ClientOrderId {
         match self {
             Self::New(m) => m.client_order_id,
@@ -95,7 +95,7 @@ impl Request {
         }
     }
 
-    /// For whom.
+    /// Returns the account.
     pub fn account(&self) -> AccountId {
         match self {
             Self::New(m) => m.account,
@@ -108,7 +108,7 @@ impl Request {
         }
     }
 
-    /// The instrument.
+    /// Returns the instrument.
     pub fn symbol(&self) -> SymbolId {
         match self {
             Self::New(m) => m.symbol,
@@ -132,7 +132,7 @@ impl Request {
         }
     }
 
-    /// The stamp of the tick that caused the request; zero if none did.
+    /// Returns the stamp of the tick that caused the request; zero if none did.
     pub fn cause(&self) -> u64 {
         match self {
             Self::New(m) => m.cause,

@@ -1,14 +1,14 @@
-//! What the OMS counts while it works, in words of shared memory, and how others read it.
+//! Counters of a working OMS, in words of shared memory, and their reader.
 //!
 //! ```text
 //!   core's thread ──load, add, store──> tickpath.NAME.counters <──read only── an endpoint, a page, a terminal
 //! ```
 //!
-//! A hop's histogram is log-linear: each power of two of nanoseconds has 8 buckets, so a bucket is at most an eighth wide
-//! and what is read from it is at most 6.25 % from the truth; below 8 ns it is exact. It has 256 of them, 2 KiB, up to
-//! 17 s; what takes longer is in the last.
-//! The core's thread looks at no clock for it: it counts stamps that it has anyway. How much there is of everything is
-//! written down when it is idle and looks at the clock, each 20 ms at most.
+//! A hop's histogram is log-linear: each power of two of nanoseconds has 8 buckets, so a bucket is at most an eighth
+//! wide and a value read from it is at most 6.25 % from the truth; below 8 ns it is exact. The histogram has 256
+//! buckets, 2 KiB, up to 17 s; longer times are in the last bucket.
+//! The core's thread reads no clock for the counters: it counts stamps that it has anyway. Levels are updated when it
+//! is idle and reads the clock, at most every 20 ms.
 
 use std::collections::BTreeMap;
 
@@ -16,18 +16,18 @@ use tickpath_log::{Counters, CountersReader, OpenError, Place};
 use tickpath_market::VenueId;
 use tickpath_orders::{Core, Output};
 
-/// Buckets of a power of two, as a power of two.
+/// Buckets per power of two, as a power of two.
 const SUB_BITS: u32 = 3;
 /// Buckets of a hop.
 pub const BUCKETS: usize = 256;
-/// Its buckets, and the sum of its nanoseconds.
+/// Words of a hop: its buckets, and the sum of its nanoseconds.
 const HOP_WORDS: usize = BUCKETS + 1;
 
-/// The hops of a request: T0 is when its client sent it, T1 when it was received, T2 when it had left. What another thread
+/// The hops of a request: T0 is its send by the client, T1 its receipt, T2 its departure. A request that another thread
 /// sends is handed over, and has no T2.
 pub const HOPS: [&str; 5] = ["t0_t1", "t1_t2", "t0_t2", "t1_handed", "t0_handed"];
 
-/// What the kinds of notices are called, where they are counted.
+/// Names of the kinds of notices, as counters.
 pub const NOTICES: [&str; 21] = [
     "tail_lost",
     "lane_lost",
@@ -52,34 +52,34 @@ pub const NOTICES: [&str; 21] = [
     "lanes_removed",
 ];
 
-/// By code; what has a larger one is in place 0, which no denial has.
+/// Denials by code; larger codes are counted at index 0, which no denial has.
 const DENIALS: usize = 64;
 const DENIALS_AT: usize = HOPS.len() * HOP_WORDS;
-/// Reports by what they tell, and the last word for codes that are larger.
+/// Reports by kind; the last word counts larger codes.
 const REPORTS: usize = 32;
 const REPORTS_AT: usize = DENIALS_AT + DENIALS;
 const NOTICES_AT: usize = REPORTS_AT + REPORTS;
 const SESSIONS_AT: usize = NOTICES_AT + NOTICES.len();
 const LEVELS_AT: usize = SESSIONS_AT + 1;
-/// Words of a venue: whether it is up, and requests that wait for it.
+/// Words of a venue: whether it is up, and the requests that wait for it.
 const VENUE_WORDS: usize = 2;
 
-/// What is there at a moment, by name.
+/// Current levels by name.
 pub type Levels = [(&'static str, u64); 19];
 
-/// The core's thread counts here.
+/// Writer of the counters, for the core's thread.
 pub struct Meter {
     counters: Counters,
     venues: Vec<VenueId>,
 }
 
 impl Meter {
-    /// Where the counters of the OMS with these lanes are.
+    /// Returns the place of the counters of the OMS with these lanes.
     pub fn place(name: &str) -> Result<Place, OpenError> {
         Ok(Place::shared_memory(&format!("{name}.counters"))?)
     }
 
-    /// Begins to count, for the start of an OMS with this epoch.
+    /// Opens the counters for the start of an OMS with this epoch.
     pub fn open(name: &str, venues: Vec<VenueId>, epoch: u64, levels: &Levels) -> Result<Self, OpenError> {
         let mut runs: Vec<(String, usize)> = HOPS.iter().map(|hop| (format!("hop.{hop}"), HOP_WORDS)).collect();
         runs.extend([("denials".to_owned(), DENIALS), ("reports".to_owned(), REPORTS)]);
@@ -91,7 +91,7 @@ impl Meter {
         Ok(Self { counters, venues })
     }
 
-    /// Counts a request that has left, or was handed over, by the nanoseconds from T0 to T1, and from there.
+    /// Counts a request that has left, or was handed over, by the nanoseconds from T0 to T1, and from T1 on.
     #[inline]
     pub fn request(&mut self, t0_t1: u64, from_t1: u64, handed_over: bool) {
         let (from_t1_at, from_t0_at) = if handed_over { (3, 4) } else { (1, 2) };
@@ -101,7 +101,7 @@ impl Meter {
         }
     }
 
-    /// Counts what a session is told.
+    /// Counts a report or a denial that is sent to a session.
     #[inline]
     pub fn said(&mut self, output: &Output) {
         let word = match output {
@@ -115,12 +115,12 @@ impl Meter {
         self.counters.add(word, 1);
     }
 
-    /// Says how many sessions are logged in.
+    /// Sets the number of logged-in sessions.
     pub fn sessions(&mut self, sessions: u64) {
         self.counters.set(SESSIONS_AT, sessions);
     }
 
-    /// Says how much there is of everything.
+    /// Updates all levels.
     pub fn look(&mut self, levels: &Levels, notices: &[u64; NOTICES.len()], core: &Core) {
         for (place, count) in notices.iter().enumerate() {
             self.counters.set(NOTICES_AT + place, *count);
@@ -136,44 +136,44 @@ impl Meter {
     }
 }
 
-/// The bucket of so many nanoseconds.
+/// Returns the bucket of a time in nanoseconds.
 #[inline]
 fn bucket_of(ns: u64) -> usize {
     let power = 63 - (ns | 1 << SUB_BITS).leading_zeros();
     let sub = (ns >> (power - SUB_BITS)) as usize;
-    // Below 8 ns `sub` is the number itself; above, its highest bit is one bucket row of its own.
+    // Below 8 ns `sub` is the number itself; above, its highest bit selects a further row of buckets.
     let row = ((power - SUB_BITS) as usize) << SUB_BITS;
     (row + sub).min(BUCKETS - 1)
 }
 
-/// The first nanosecond of a bucket; of the one behind the last, where that would end.
+/// Returns the first nanosecond of a bucket; for the index behind the last bucket, the last bucket's end.
 pub fn bucket_from(bucket: usize) -> u64 {
     let (row, sub) = ((bucket >> SUB_BITS) as u32, (bucket & ((1 << SUB_BITS) - 1)) as u64);
     if row == 0 { sub } else { (sub + (1 << SUB_BITS)) << (row - 1) }
 }
 
-/// Reads the counters of an OMS, whichever start of it runs.
+/// Reader of the counters of an OMS, across restarts of the OMS.
 pub struct Meters {
     place: Place,
     reader: Option<CountersReader>,
 }
 
-/// What the counters said at a moment.
+/// Values of the counters at a moment.
 #[derive(Debug, Clone, Default)]
 pub struct Reading {
-    /// The epoch of the start that counts; another start begins at zero again.
+    /// The epoch of the running start; another start begins at zero again.
     pub epoch: u64,
-    /// The process that counts; none if it does not live.
+    /// The process that counts; `None` if it is dead.
     pub pid: Option<u32>,
-    /// The hops, as [`HOPS`] has them.
+    /// The hops, in the order of [`HOPS`].
     pub hops: Vec<Hop>,
-    /// Requests that were denied, by the code of the denial; 0 stands for codes that have no place of their own.
+    /// Denied requests by the code of the denial; 0 collects codes without a counter of their own.
     pub denials: Vec<(u16, u64)>,
-    /// Reports that were said, by the code of what they tell.
+    /// Sent reports by the code of their kind.
     pub reports: Vec<(u8, u64)>,
-    /// What operators had to hear, by kind.
+    /// Notices to the operator, by kind.
     pub notices: Vec<(String, u64)>,
-    /// How much there is, by name.
+    /// Levels by name.
     pub levels: BTreeMap<String, u64>,
     /// The venues.
     pub venues: Vec<VenueReading>,
@@ -182,30 +182,30 @@ pub struct Reading {
 /// A hop's histogram.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Hop {
-    /// Requests by bucket: [`bucket_from`] says which nanoseconds those are.
+    /// Requests by bucket; [`bucket_from`] returns a bucket's nanoseconds.
     pub buckets: Vec<u64>,
-    /// All their nanoseconds.
+    /// The sum of their nanoseconds.
     pub sum_ns: u64,
 }
 
-/// A venue as the counters have it.
+/// Counters of a venue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VenueReading {
-    /// Its number.
+    /// The venue's number.
     pub venue: u16,
-    /// Whether it takes requests.
+    /// Whether the venue accepts requests.
     pub is_up: bool,
-    /// Requests that wait for it.
+    /// Requests that wait for the venue.
     pub waiting: u64,
 }
 
 impl Meters {
-    /// Of the OMS with this name; it need not be there yet.
+    /// Returns a reader for the OMS with this name, which need not run yet.
     pub fn of(name: &str) -> Result<Self, OpenError> {
         Ok(Self { place: Meter::place(name)?, reader: None })
     }
 
-    /// What the counters say now; an error if no OMS has any there, and none that was killed has left some.
+    /// Reads the current counters; an error if there are none, neither of a running nor of a killed OMS.
     pub fn read(&mut self) -> Result<Reading, OpenError> {
         if self.reader.as_ref().is_none_or(|reader| !reader.is_current()) {
             self.reader = None;
@@ -235,38 +235,39 @@ impl Reading {
                     let waiting = words.get(1).copied().unwrap_or(0);
                     VenueReading { venue, is_up: first == 1, waiting }
                 })),
-                // A later version counts more.
+                // Counters of a later version.
                 _ => {}
             }
         }
         reading
     }
 
-    /// How much there is of something; zero if this OMS does not count it.
+    /// Returns a level; zero if this OMS does not count it.
     pub fn level(&self, name: &str) -> u64 {
         self.levels.get(name).copied().unwrap_or(0)
     }
 
-    /// Requests that have left, or were denied: each counts once.
+    /// Returns the number of requests that have left, or were denied: each counts once.
     pub fn requests(&self) -> u64 {
         self.hops.first().map_or(0, Hop::count)
     }
 }
 
 impl Hop {
-    /// How many there are.
+    /// Returns the number of requests.
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()
     }
 
-    /// What came since an earlier reading of the same start.
+    /// Returns the difference to an earlier reading of the same start.
     pub fn since(&self, earlier: &Self) -> Self {
         let before = earlier.buckets.iter().chain(std::iter::repeat(&0));
         let buckets = self.buckets.iter().zip(before).map(|(now, before)| now.saturating_sub(*before)).collect();
         Self { buckets, sum_ns: self.sum_ns.saturating_sub(earlier.sum_ns) }
     }
 
-    /// The nanoseconds below which this share of them lies: the middle of a bucket. None of nothing.
+    /// Returns the nanoseconds below which this share of the requests lies: the middle of a bucket. `None` without
+    /// requests.
     pub fn quantile(&self, share: f64) -> Option<u64> {
         let count = self.count();
         let rank = ((count as f64 * share).ceil() as u64).clamp(1, count.max(1));

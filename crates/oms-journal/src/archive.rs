@@ -1,5 +1,5 @@
-//! The logs of a journal, or of a history, that have ended: `archive/FIRST` in its folder, by the number of their first
-//! record.
+//! Archive of ended logs, of a journal or of a history: `archive/FIRST` in its folder, named by the sequence number of
+//! the first record.
 
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -11,12 +11,13 @@ use zerocopy::FromBytes;
 
 use crate::JournalError;
 
-/// The folder of what has ended, by the number of the record that it began with.
+/// Returns the archive folder of the log that begins with this record.
 pub(crate) fn folder(place: &Place, first: u64) -> PathBuf {
     place.dir().join("archive").join(format!("{first:020}"))
 }
 
-/// Logs in an archive by the numbers of their first records, rising; also folders that have no log, as a kill leaves them.
+/// Returns the first record numbers of the archived logs in ascending order, including folders that a kill has left
+/// without a log.
 pub(crate) fn archived_days(place: &Place) -> Vec<u64> {
     let entries = fs::read_dir(place.dir().join("archive")).into_iter().flatten().flatten();
     let mut days: Vec<u64> = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u64>().ok()).collect();
@@ -24,30 +25,31 @@ pub(crate) fn archived_days(place: &Place) -> Vec<u64> {
     days
 }
 
-/// Folder that takes a log which has ended: by the number of its first record, or beside a log that is there.
+/// Returns the folder for a log that has ended: named by its first record, or a sibling folder where that name is
+/// taken.
 pub(crate) fn archived(place: &Place, first: u64) -> PathBuf {
     free(folder(place, first))
 }
 
-/// Whether a log was moved to its folder, which is made before.
+/// Returns whether a log was moved to its archive folder. The folder itself is made earlier.
 pub(crate) fn is_put_away(place: &Place, first: u64) -> bool {
     Place::folder(folder(place, first)).exists()
 }
 
-/// The folder, or one beside it where that one has a log.
+/// Returns the folder, or the first sibling without a log where the folder holds a log already.
 pub(crate) fn free(folder: PathBuf) -> PathBuf {
     let copies = (1_u64..).map(|copy| folder.with_extension(copy.to_string()));
     std::iter::once(folder.clone()).chain(copies).find(|folder| !Place::folder(folder).exists()).unwrap_or(folder)
 }
 
-/// Makes a folder for a log that has ended. Other users may not write to it, whatever this process's umask allows them; one
-/// that is there and that they can write to is refused before anything is moved to it.
+/// Makes a folder for a log that has ended. Other users may not write to it, whatever this process's umask allows; an
+/// existing folder that other users can write to is refused before anything is moved to it.
 pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     tickpath_log::own_folder(folder)
 }
 
-/// Makes sure that a log can be moved there, before it says that it was.
+/// Checks that a log can be moved into the archive, before the log records that it was rolled.
 pub(crate) fn prepare(journal: &Place, first: u64) -> io::Result<()> {
     let folder = folder(journal, first);
     make_folder(&folder)?;
@@ -59,24 +61,24 @@ pub(crate) fn prepare(journal: &Place, first: u64) -> io::Result<()> {
         let why = format!("{} is on another disk, where nothing can be moved to", folder.display());
         return Err(io::Error::new(io::ErrorKind::CrossesDevices, why));
     }
-    // Whoever may make a folder may not always make a file in it.
+    // The right to make a folder does not always include the right to make a file in it.
     let probe = folder.join("probe");
     fs::write(&probe, [])?;
     fs::remove_file(probe)
 }
 
-/// The logs of a journal that are there, in the order of their records.
+/// Returns the existing logs of a journal, in the order of their records.
 pub fn logs(journal: &Place) -> Result<Vec<Place>, JournalError> {
     let archive = Archive::of(journal)?;
     let ended = archive.firsts.iter().map(|&first| log(journal, first));
     Ok(ended.chain(Some(journal.clone()).filter(Place::exists)).collect())
 }
 
-/// The journal that an archived log is of, and the number of the first record behind that log; none if the place holds no
-/// archived log.
+/// Returns the journal that an archived log belongs to, and the number of the first record after that log; none if the
+/// place holds no archived log.
 pub(crate) fn journal_of(place: &Place) -> Result<Option<(Place, u64)>, JournalError> {
     let (name, archive) = (place.dir().file_name(), place.dir().parent());
-    // As `folder` writes it.
+    // In the form that `folder` writes.
     let first = name.and_then(|name| name.to_str().filter(|name| name.len() == 20)?.parse::<u64>().ok());
     let archive = archive.filter(|folder| folder.file_name().is_some_and(|name| name == "archive"));
     let (Some(first), Some(journal)) = (first, archive.and_then(|archive| archive.parent())) else { return Ok(None) };
@@ -87,7 +89,7 @@ pub(crate) fn journal_of(place: &Place) -> Result<Option<(Place, u64)>, JournalE
     }
 }
 
-/// What of a journal has ended.
+/// The ended logs of a journal.
 pub(crate) struct Archive {
     journal: Place,
     /// The first number of each log, rising.
@@ -103,7 +105,7 @@ pub(crate) struct Ended {
 }
 
 impl Archive {
-    /// Looks into the folder; one that is not there holds nothing.
+    /// Reads the archive folder; a missing folder counts as empty.
     pub fn of(journal: &Place) -> Result<Self, JournalError> {
         let folder = journal.dir().join("archive");
         let entries = match fs::read_dir(&folder) {
@@ -118,7 +120,7 @@ impl Archive {
         Ok(Self { journal: journal.clone(), firsts })
     }
 
-    /// The log that holds the record with this number, if it has ended; the journal's own otherwise.
+    /// Returns the archived log that holds the record with this number, or the journal's own log.
     pub fn log_of(&self, sequence: u64) -> Place {
         match self.firsts.iter().rev().find(|&&first| first <= sequence) {
             Some(&first) if !self.has_begun_by(sequence) => log(&self.journal, first),
@@ -126,12 +128,12 @@ impl Archive {
         }
     }
 
-    /// Where the journal begins, as far as it is there.
+    /// Returns the oldest log of the journal that still exists.
     pub fn oldest(&self) -> Place {
         self.firsts.first().map_or_else(|| self.journal.clone(), |&first| log(&self.journal, first))
     }
 
-    /// The first number of the last log that began before this one.
+    /// Returns the first record number of the last log that began before this record.
     pub fn last_before(&self, sequence: u64) -> Option<u64> {
         self.firsts.iter().copied().rfind(|&first| first < sequence)
     }
@@ -145,7 +147,7 @@ impl Archive {
         Ok(Some(Ended { journal, next: end.sequence() }))
     }
 
-    /// Whether the journal's own log reaches back to this number.
+    /// Returns whether the journal's own log reaches back to this number.
     fn has_begun_by(&self, sequence: u64) -> bool {
         let own = Reader::open(&self.journal, From::Oldest, Registration::Unregistered);
         own.is_ok_and(|own| own.first_sequence() <= sequence)
@@ -156,14 +158,14 @@ fn log(journal: &Place, first: u64) -> Place {
     Place::folder(folder(journal, first))
 }
 
-/// What begins a log.
+/// First record of a log.
 pub(crate) struct Beginning {
     pub core_version: u32,
     /// The journal's id; zero if that version had none.
     pub journal: u64,
 }
 
-/// The record that begins a log; none if it does not begin with one.
+/// Reads the first record of a log; none if it is no start record.
 pub(crate) fn read_start(place: &Place) -> Result<Option<Beginning>, JournalError> {
     let mut log = Reader::open(place, From::Oldest, Registration::Unregistered)?;
     Ok(match log.next()? {
@@ -173,7 +175,7 @@ pub(crate) fn read_start(place: &Place) -> Result<Option<Beginning>, JournalErro
 }
 
 impl Beginning {
-    /// Every version begins with its own number.
+    /// Reads a start record of any version: the core's version comes first in all of them.
     pub fn read(payload: &[u8]) -> Option<Self> {
         let core_version = payload.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))?;
         let journal = Start::read_from_bytes(payload).map_or(0, |start| start.journal);

@@ -1,10 +1,10 @@
-//! Disk space and file descriptors that are set aside before a day ends, so that no step of its roll lacks them.
+//! Disk space and file descriptors that are reserved before a day ends, so that no step of its roll lacks them.
 //!
 //! ```text
 //!   DayEnd asked for ── reserve: reports, roll ── DayEnd journaled, its reports written ── roll: archive, next logs
 //!                                                 └ from here on the first part is free    └ from here on the second
 //! ```
-//! The space is two files without content in the journal's folder. A kill leaves them there; the next start removes them.
+//! The space is two preallocated files in the journal's folder. A kill leaves them there; the next start removes them.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FallocateFlags, fallocate};
 
-/// Space for the reports of a day's end, and for the logs of the next day.
+/// Files that hold the space for the reports of a day's end, and for the logs of the next day.
 const NAMES: [&str; 2] = ["ballast.reports", "ballast.roll"];
 
 /// Reserved disk space and descriptors; freed when the value is dropped.
@@ -25,8 +25,8 @@ pub struct Ballast {
 }
 
 impl Ballast {
-    /// Reserves so many bytes for either part on the disk of this folder. Reserves nothing if the disk lacks room for
-    /// one of them.
+    /// Reserves this many bytes for each part on the disk of this folder. Reserves nothing if the disk lacks room for
+    /// either part.
     pub fn reserve(folder: &Path, reports: u64, roll: u64) -> io::Result<Self> {
         let [reports_file, roll_file] = NAMES.map(|name| folder.join(name));
         let ballast = Self { reports: reports_file, roll: roll_file, descriptors: Vec::new() };
@@ -37,7 +37,7 @@ impl Ballast {
         Ok(ballast)
     }
 
-    /// Holds so many file descriptors as well.
+    /// Reserves this many file descriptors as well.
     pub fn hold_descriptors(mut self, count: usize) -> io::Result<Self> {
         for _ in 0..count {
             self.descriptors.push(File::open(&self.roll)?);
@@ -45,12 +45,12 @@ impl Ballast {
         Ok(self)
     }
 
-    /// Frees the space of the reports.
+    /// Frees the space for the day's last reports.
     pub fn free_reports(&self) {
         let _ = fs::remove_file(&self.reports);
     }
 
-    /// Removes what a kill has left in this folder.
+    /// Removes the files that a kill has left in this folder.
     pub(crate) fn clear(folder: &Path) {
         for name in NAMES {
             let _ = fs::remove_file(folder.join(name));

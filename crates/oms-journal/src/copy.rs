@@ -1,38 +1,38 @@
-//! Reads all that was said to all sessions, from a place on: what a drop copy is made of.
+//! Reads the reports to all sessions from a given place on: the source of a drop copy.
 //!
-//! A report's place is its number in the [history], which goes on from day to day. It stays the same over
-//! starts and kills. Only what a loss of power took is said again, and may lie in another place: whoever goes on from a place
-//! compares the report before it with the one that it knows, and else begins with the day. The history is read from its files,
-//! so nobody waits for who reads.
+//! A report's place is its sequence number in the [history], which continues from day to day and stays the same over
+//! starts and kills. Only reports that a power loss took are sent again, possibly at another place: a reader that
+//! resumes compares the report before its place with the copy it has, and restarts with the day if they differ. The
+//! history is read from its files, so the OMS never waits for a reader.
 
 use tickpath_log::{Next, OpenError, Owner, Place, ReadError, Reader, Registration, Start, owner, writer};
 
 use crate::archive::{archived_days, folder};
 use crate::history::{self, SessionReport};
 
-/// Turns at the end of the log between two looks whether another day has begun.
+/// Turns at the end of the log between two checks for a new day.
 const LOOK_EVERY: u32 = 16;
 
-/// Why the history cannot be read.
+/// Reasons why the history cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
-    /// A log of it cannot be opened.
+    /// A log of the history cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// A log of it is damaged.
+    /// A log of the history is damaged.
     #[error(transparent)]
     Read(#[from] ReadError),
 }
 
-/// From which place on.
+/// Starting place of a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CopyFrom {
-    /// What is said from now on.
+    /// The end: only reports that are sent from now on.
     Now,
-    /// The first of this day.
+    /// The first report of the current day.
     Day,
-    /// This place, if the report before it has this sum; zero is any. Else the first of this day. Where the logs that held
-    /// the place are gone, the first report of the oldest log behind it.
+    /// This place, if the report before it has this checksum (zero matches any), else the first report of the current
+    /// day. Where the logs that held the place are gone, the first report of the oldest log after it.
     Place {
         /// The place.
         place: u64,
@@ -41,37 +41,37 @@ pub enum CopyFrom {
     },
 }
 
-/// Reads the history.
+/// Reader of the history of all sessions.
 pub struct Copy {
-    /// Of this day's history.
+    /// The current day's history.
     history: Place,
     log: Reader,
     owner: Owner,
     next: u64,
-    /// Where the log ended when it was opened.
+    /// End of the log at the time it was opened.
     end: u64,
     looks: u32,
-    /// The message that is handed over.
+    /// Copy of the message that is passed to the caller.
     message: Vec<u8>,
-    /// Another day has begun: what is left of this one comes first.
+    /// Another day has begun: the rest of this day is read first.
     is_over: bool,
 }
 
 impl Copy {
-    /// Opens the history of the journal in this place. None while a day is put away, for as long as its disk is busy: it is
-    /// there in a while. Where nobody is who would begin the next day, that is an error.
+    /// Opens the history of the journal in this place. Returns none while a day is being archived, which takes as long
+    /// as its disk is busy; without a writer that would begin the next day, that state is an error.
     pub fn open(journal: &Place, from: CopyFrom) -> Result<Option<Self>, OpenError> {
         let history = history::place(journal);
-        // Asked first: who is gone after a look may have begun a day behind it.
+        // Checked first: a writer that exits after the open may have begun a day in between.
         let is_written = writer(&history).is_some();
         match Self::look(&history, from) {
-            // An archive that is not whole will not be so in a while.
+            // An incomplete archive will not complete itself.
             Err(OpenError::NotFound(place)) if is_written && place == history => Ok(None),
             looked => looked,
         }
     }
 
-    /// None if a day has ended meanwhile: what was opened by one name is of two days then.
+    /// Opens the history; none if a day ended meanwhile, because the files opened by one name then belong to two days.
     fn look(history: &Place, from: CopyFrom) -> Result<Option<Self>, OpenError> {
         let today = open(history, Start::Now)?;
         let (day, first, end) = (today.owner(), today.first_sequence(), today.sequence());
@@ -88,23 +88,23 @@ impl Copy {
         Ok(is_one_day.then_some(Self { history, log, owner, next, end, looks: 0, message: Vec::new(), is_over: false }))
     }
 
-    /// The journal's id.
+    /// Returns the journal's id.
     pub fn journal(&self) -> u64 {
         self.owner.journal
     }
 
-    /// The place of what is read next.
+    /// Returns the place of the next report to read.
     pub fn next(&self) -> u64 {
         self.next
     }
 
-    /// Where the history ended when this was opened: what lies behind is live.
+    /// Returns the end of the history at the time it was opened: later reports are live.
     pub fn end(&self) -> u64 {
         self.end
     }
 
-    /// Looks at up to so many frames and hands over each report with its place, until it is told to stop; false where
-    /// there are no more now.
+    /// Reads at most this many frames and passes each report with its place to `take`, until `take` returns false.
+    /// Returns false when there are no more frames for now.
     pub fn turn(
         &mut self,
         frames: usize,
@@ -113,8 +113,8 @@ impl Copy {
         self.turn_with_time(frames, |place, report, _| take(place, report))
     }
 
-    /// Hands over reports as [`Self::turn`] does, each with its time in nanoseconds since the Unix epoch: stamps of another
-    /// boot of the host are ticks of another clock.
+    /// Passes on reports as [`Self::turn`] does, each with its time in nanoseconds since the Unix epoch: stamps of
+    /// another boot of the host are ticks of another clock.
     pub fn turn_with_time(
         &mut self,
         frames: usize,
@@ -129,7 +129,7 @@ impl Copy {
                     let SessionReport { session, number, stamp, kind, message } = report;
                     self.message.clear();
                     self.message.extend_from_slice(message);
-                    // Asked behind the message: each segment of the log has the calibration of its boot.
+                    // Taken after the message was read: each segment of the log has the calibration of its boot.
                     let utc_ns = self.log.calibration().utc_ns_of(stamp);
                     let report = SessionReport { session, number, stamp, kind, message: &self.message };
                     if !take(place, &report, utc_ns) {
@@ -158,7 +158,7 @@ impl Copy {
         Ok(true)
     }
 
-    /// Goes on with the day behind the one that was read to its end; false while another day ends.
+    /// Continues with the day after the fully read one; false while another day is being archived.
     fn go_on(&mut self) -> Result<bool, OpenError> {
         let behind = || days(&self.history).into_iter().find(|&first| first > self.owner.base);
         let place = behind().map_or_else(|| self.history.clone(), |first| Place::folder(folder(&self.history, first)));
@@ -174,17 +174,17 @@ impl Copy {
     }
 }
 
-/// The days that are put away, each by the first record of its journal's log, rising.
+/// Returns the archived days in ascending order, each by the first record of its journal's log.
 fn days(history: &Place) -> Vec<u64> {
     let mut days = archived_days(history);
-    // A folder is made before its day is over.
+    // The folder is made before its day has ended.
     days.retain(|&day| owner(&Place::folder(folder(history, day))).is_ok());
     days
 }
 
-/// Opens the log that has this place, in the current day's history or in the archive, and returns the reader with the place
-/// where it begins: at the oldest log behind the place where no log has it. None if the place lies ahead, or the report
-/// before it has another sum.
+/// Opens the log that holds this place, in the current day's history or in the archive, and returns the reader with its
+/// first place: that of the oldest later log where no log holds the place. None if the place lies ahead, or the report
+/// before it has another checksum.
 fn find(history: &Place, today: &Reader, place: u64, last_sum: u32) -> Result<Option<(Reader, u64)>, OpenError> {
     if place > today.sequence() {
         return Ok(None);
@@ -196,13 +196,13 @@ fn find(history: &Place, today: &Reader, place: u64, last_sum: u32) -> Result<Op
         let Some(day) = days.pop() else { return begin(&log, first).map(Some) };
         let older = Place::folder(folder(history, day));
         let opened = open(&older, Start::Oldest)?;
-        // The archive of another journal, or a place between two logs, which was set aside and is in none.
+        // The archive belongs to another journal, or the place lies between two logs, in a part that was set aside.
         if opened.owner().journal != today.owner().journal || place > open(&older, Start::Now)?.sequence() {
             return begin(&log, first).map(Some);
         }
         (log, first) = (older, opened.first_sequence());
     }
-    // What is the first of its day has the last of another one before it, which is no frame here.
+    // The first report of a day follows the last report of the day before, which is not in this log.
     if last_sum != 0 && place > first {
         let mut before = open(&log, Start::Sequence(place - 1))?;
         let is_same = match before.next() {
@@ -218,7 +218,7 @@ fn find(history: &Place, today: &Reader, place: u64, last_sum: u32) -> Result<Op
     Ok(Some((open(&log, Start::Sequence(place))?, place)))
 }
 
-/// Opens a log at its first frame, whose place is returned too.
+/// Opens a log at its first frame and returns the reader with that place.
 fn begin(log: &Place, first: u64) -> Result<(Reader, u64), OpenError> {
     Ok((open(log, Start::Oldest)?, first))
 }

@@ -1,5 +1,5 @@
-//! What is defined: instruments, accounts, venues, sessions and their rights, as the journal has them; and what their
-//! numbers mean, also of those that are not defined any more.
+//! Definitions in the journal: instruments, accounts, venues, sessions and their rights; and the meaning of their
+//! numbers, including those of ended definitions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,22 +7,22 @@ use tickpath_market::{AccountId, SymbolId};
 use tickpath_orders::{AccountLimits, Ended, Input, Instrument, Name, RECORD_BYTES, RecordKind};
 use zerocopy::{FromBytes, IntoBytes};
 
-/// What a definition is the definition of: its kind, its session (of limits in a symbol the account, of a rule the venue's code), its symbol, account or
-/// venue.
+/// Key of a definition: its kind; its session (for limits in a symbol the account, for a rule the venue's reject code);
+/// its symbol, account or venue.
 type Key = (RecordKind, u16, u32);
 
-/// The definitions that hold, and what numbers mean.
+/// Current definitions, and the meaning of numbers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Definitions {
     held: BTreeMap<Key, Input>,
-    /// Instruments and accounts whose definition has ended, as it was last: positions and orders outlive it.
+    /// Last definition of each ended instrument and account: positions and orders outlive it.
     ended: BTreeMap<Key, Input>,
-    /// Venues and sessions by what they are and by number. A name outlives the definition of its session.
+    /// Names of venues and sessions by type and number. A name outlives the definition of its session.
     names: BTreeMap<(u8, u16), Name>,
 }
 
 impl Definitions {
-    /// Takes an input, if it defines something or ends a definition.
+    /// Records an input that defines something or ends a definition; ignores others.
     pub fn note(&mut self, input: &Input) {
         if let Input::Ended(Ended { id, session, kind, .. }) = input {
             if let Some(kind) = RecordKind::from_code(*kind) {
@@ -37,13 +37,13 @@ impl Definitions {
         }
     }
 
-    /// Takes the name of a venue or of a session's user.
+    /// Records the name of a venue or of a session's user.
     pub fn note_name(&mut self, name: Name) {
         self.names.insert((name.of, name.number), name);
     }
 
-    /// Returns the inputs that make the wanted definitions of these: first what ends, a right before its session, then what
-    /// is new.
+    /// Returns the inputs that turn these definitions into the wanted ones: first the ended definitions, a right before
+    /// its session, then the new ones.
     pub fn changes(&self, wanted: Vec<Input>) -> Vec<Input> {
         let keys: BTreeSet<Key> = wanted.iter().filter_map(defined).collect();
         let gone = self.held.keys().rev().filter(|held| !keys.contains(held));
@@ -57,12 +57,12 @@ impl Definitions {
         wanted.iter().copied().filter(|name| self.name(name.of, name.number) != Some(name)).collect()
     }
 
-    /// Returns the definitions that hold now, as the core has got them.
+    /// Returns the current definitions, as the core received them.
     pub fn all(&self) -> impl Iterator<Item = &Input> {
         self.held.values()
     }
 
-    /// Returns the instrument that has, or had last, this number.
+    /// Returns the current or last instrument with this number.
     pub fn instrument(&self, symbol: SymbolId) -> Option<&Instrument> {
         match self.latest((RecordKind::Instrument, 0, symbol.0))? {
             Input::Instrument(instrument) => Some(instrument),
@@ -70,7 +70,7 @@ impl Definitions {
         }
     }
 
-    /// Returns all instruments that have a number, or had it last.
+    /// Returns all instruments, current and ended.
     pub fn instruments(&self) -> impl Iterator<Item = &Instrument> {
         self.held.values().chain(self.ended.values()).filter_map(|input| match input {
             Input::Instrument(instrument) => Some(instrument),
@@ -78,7 +78,7 @@ impl Definitions {
         })
     }
 
-    /// Returns the instruments with a number now, from this one on, by ascending number.
+    /// Returns the current instruments from this number on, in ascending order.
     pub fn instruments_from(&self, first: SymbolId) -> impl Iterator<Item = &Instrument> {
         let (first, last) = ((RecordKind::Instrument, 0, first.0), (RecordKind::Instrument, 0, u32::MAX));
         self.held.range(first..=last).filter_map(|(_, input)| match input {
@@ -87,7 +87,7 @@ impl Definitions {
         })
     }
 
-    /// Returns the limits that an account has, or had last.
+    /// Returns the current or last limits of an account.
     pub fn account(&self, account: AccountId) -> Option<&AccountLimits> {
         match self.latest((RecordKind::Account, 0, account.0))? {
             Input::Account(limits) => Some(limits),
@@ -109,7 +109,8 @@ impl Definitions {
         self.held.get(&key).or_else(|| self.ended.get(&key))
     }
 
-    /// As records, behind each other: kind, length, bytes. What has ended is defined, and then ended.
+    /// Appends the definitions as records: kind, length, bytes. An ended definition is written as a definition and its
+    /// end.
     pub(crate) fn save(&self, bytes: &mut Vec<u8>) {
         let mut put = |kind: RecordKind, record: &[u8]| {
             bytes.extend_from_slice(&[kind.code(), record.len() as u8]);
@@ -126,7 +127,7 @@ impl Definitions {
         }
     }
 
-    /// From so many such records; none if they are not.
+    /// Reads this many records of [`Self::save`]; none if the bytes are invalid.
     pub(crate) fn load(mut bytes: &[u8], count: u64) -> Option<Self> {
         let mut definitions = Self::default();
         for _ in 0..count {
@@ -146,13 +147,13 @@ impl Definitions {
         bytes.is_empty().then_some(definitions)
     }
 
-    /// The records that [`Self::save`] makes.
+    /// Returns the number of records that [`Self::save`] writes.
     pub(crate) fn len(&self) -> usize {
         self.held.len() + 2 * self.ended.len() + self.names.len()
     }
 }
 
-/// What a definition is the definition of; none if the input is no definition.
+/// Returns the key of a definition; none for any other input.
 fn defined(input: &Input) -> Option<Key> {
     let (session, id) = match input {
         Input::Instrument(new) => (0, new.symbol.0),
@@ -161,7 +162,7 @@ fn defined(input: &Input) -> Option<Key> {
         Input::Session(new) => (new.session, 0),
         Input::Reject(new) => (new.code, new.venue.0.into()),
         Input::Grant(new) => (new.session, new.account.0),
-        // Accounts that are more are not taken by the core, nor ended.
+        // Account numbers above 16 bits: the core rejects their limits, so no such definition ever ends.
         Input::SymbolLimits(new) => (new.account.0 as u16, new.symbol.0),
         Input::Firm(_) => (0, 0),
         _ => return None,

@@ -1,11 +1,11 @@
-//! Why the files of an OMS cannot be read or written.
+//! Errors of reading and writing the files of an OMS.
 
 use std::path::PathBuf;
 
 use tickpath_log::{OpenError, Place, PublishError, ReadError};
 use tickpath_orders::RecordError;
 
-/// Why the files of an OMS cannot be read or written.
+/// Reasons why the files of an OMS cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
     /// A log of the journal or of the history cannot be opened.
@@ -14,7 +14,7 @@ pub enum JournalError {
     /// A log of the journal or of the history is damaged.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// The journal cannot take an input. The input was not accepted.
+    /// The journal cannot take an input, so the input was not accepted.
     #[error("the journal takes no more ({0}); the request was not accepted. Give its disk room, and start again")]
     Append(#[source] PublishError),
     /// The history cannot take a report.
@@ -23,18 +23,18 @@ pub enum JournalError {
          then"
     )]
     History(#[source] PublishError),
-    /// The journal's disk does not take what is written.
+    /// The journal's disk rejects a write.
     #[error("the journal's disk does not take it ({0}); nothing was accepted. Start on a sound disk")]
     Disk(#[source] std::io::Error),
-    /// The journal holds what no journal holds.
+    /// The journal holds a record that is invalid there.
     #[error("journal record {sequence}: {reason}")]
     Record {
-        /// Which record.
+        /// Number of the record.
         sequence: u64,
-        /// What is wrong with it.
+        /// Defect of the record.
         reason: RecordError,
     },
-    /// The journal was written by a core that says other things.
+    /// The journal was written by an incompatible version of the core.
     #[error(
         "the journal was written by core version {found}, this is version {expected}; replay it with that version, or have that version make a snapshot behind its last record and start this one on it"
     )]
@@ -47,12 +47,12 @@ pub enum JournalError {
     /// The first record is not the one that begins a journal.
     #[error("this log is no order journal: it does not begin with a start record")]
     NoJournal,
-    /// A replay came to another state.
+    /// A replay reached a state that differs from the journal's digest.
     #[error(
         "replay differs from the journal's digest at record {sequence}; the journal or the core is damaged. Restore it from a copy"
     )]
     Digest {
-        /// Which record.
+        /// Number of the digest record.
         sequence: u64,
     },
     /// The archive of a journal cannot be read.
@@ -60,10 +60,10 @@ pub enum JournalError {
     Archive {
         /// Its folder.
         folder: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         reason: std::io::Error,
     },
-    /// A log cannot be moved into the archive. It goes on where it is.
+    /// A log cannot be moved into the archive. Writing continues where the log is.
     #[error("the day's log cannot go into the archive ({0}); it goes on where it is")]
     NotArchived(#[source] std::io::Error),
     /// The beginning of a journal is gone.
@@ -71,9 +71,9 @@ pub enum JournalError {
         "{journal}: the records before {upto} are gone from its archive, and no snapshot stands in for them; put the archive back"
     )]
     ArchiveGone {
-        /// Whose.
+        /// The journal.
         journal: Place,
-        /// The first record that is there again.
+        /// The first record that exists after the gap.
         upto: u64,
     },
     /// A snapshot cannot be written.
@@ -81,7 +81,7 @@ pub enum JournalError {
     Snapshot {
         /// Its file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         reason: std::io::Error,
     },
 }

@@ -1,16 +1,16 @@
-//! What was said to the sessions of a server this day: one log in which every report has its session and its number.
+//! The day's outbound report log: every report to a session of a server, with its session and its sequence number.
 //!
 //! ```text
-//!   FOLDER/reports            this day's      Base, then reports in the order in which they left
+//!   FOLDER/reports            this day's      Base, then reports in the order in which they were sent
 //!   FOLDER/reports/archive/N  of the days before, by the first record of their journal's log
 //!
 //!   a report   │ number 8 │ session 2 │ zero 6 │ the message │      kind: the message's
 //!   Base       │ the next report's number of each session, 8 bytes each │
 //! ```
-//! A report's identity is (session, number): how many reports the journal had said to that session before it. So a start
-//! knows from a replay what this log lacks, in whatever order what was held has left; and a client that comes back reads
-//! on from the number that it has, without the core. Nothing waits for this log to be on a disk: what a loss of power
-//! takes is said again, and reports that the journal has lost with its own tail are taken out of it.
+//! A report's identity is (session, number), where the number counts the reports to that session in the journal. So a
+//! start finds the reports that this log lacks by a replay, in whatever order held output was released, and a client
+//! that reconnects resumes from its number without the core. Nothing waits for this log to be on a disk: reports that a
+//! power loss took are written again, and reports that the journal lost with its own tail are removed.
 
 use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,13 +29,13 @@ use crate::ledger::place_of;
 /// The kind of a [`Base`] frame.
 const BASE: u8 = 255;
 
-/// Frames that are looked at between two looks whether that was enough.
+/// Frames read between two checks for the report.
 const LOOK: usize = 512;
 
-/// Reports between two places from which one can read on.
+/// Reports between two places from which a reader can begin.
 const MARK_EVERY: u64 = 4096;
 
-/// Before each message.
+/// Header of each message.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 struct Prefix {
@@ -45,10 +45,10 @@ struct Prefix {
 }
 
 const PREFIX: usize = size_of::<Prefix>();
-/// The longest frame.
+/// Bytes of the longest frame.
 const LONGEST: usize = PREFIX + 128;
 
-/// Writes the history: each report under its session and its number there.
+/// Writer of the history: numbers the reports of each session.
 pub struct History {
     log: Writer,
     config: Config,
@@ -60,13 +60,13 @@ pub struct History {
     marks: Marks,
 }
 
-/// Where one can begin to read, shared with who reads.
+/// Places from which a reader can begin, shared by the writer with the readers.
 #[derive(Debug, Clone, Default)]
 pub struct Marks(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// Days that have begun since this process did; changed under the lock, and asked for without it at every idle turn.
+    /// Days begun since the process started; changed under the lock, and read without it at every idle turn.
     day: AtomicU64,
     marked: Mutex<Marked>,
 }
@@ -76,11 +76,11 @@ struct Marked {
     place: Option<Place>,
     /// Owner of the current day's log.
     owner: Owner,
-    /// Rising.
+    /// Marks in ascending order.
     list: Vec<Mark>,
-    /// Archived days that are read for clients that were away, rising.
+    /// Archived days that are read for clients that were away, in ascending order.
     ended: Vec<EndedDay>,
-    /// Archived days that are read at most; zero for all.
+    /// Max archived days that are read; zero for all.
     keep: usize,
 }
 
@@ -98,14 +98,14 @@ struct Mark {
     next: Vec<u64>,
 }
 
-/// A report, as it was said.
+/// A report as it was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SessionReport<'a> {
-    /// To whom.
+    /// Session of the client.
     pub session: u16,
-    /// Its number there.
+    /// The report's number in its session.
     pub number: u64,
-    /// When it was said, in ticks.
+    /// Time of sending in ticks.
     pub stamp: u64,
     /// The message's kind.
     pub kind: u8,
@@ -117,32 +117,31 @@ pub struct SessionReport<'a> {
 pub struct Found {
     config: Config,
     owner: Owner,
-    /// The number behind the last report that is there, of each session; none if there is no history of this day.
+    /// Number after the last report of each session in the log; none without a history of this day.
     has: Option<Vec<u64>>,
     marks: Vec<Mark>,
-    /// The number of its first frame: that of a history which is said again is the same.
+    /// Number of the first frame: a history that is rebuilt keeps it.
     first: u64,
-    /// The number behind the last frame that can be read.
+    /// Number after the last readable frame.
     end: u64,
-    /// Why there is none.
+    /// Reason why there is no usable history.
     lost: Option<String>,
 }
 
-/// Returns the configuration of the history beside this journal. As much memory is made ready for the history as for the
-/// journal.
+/// Returns the configuration of the history beside this journal. The history reserves as much memory as the journal.
 pub fn config(journal: &Config) -> Config {
     let place = place(&journal.place);
     let Config { segment_bytes, reserve_bytes, .. } = *journal;
     Config { segment_bytes, reserve_bytes, ..Config::journal(place) }
 }
 
-/// Returns where the history of a journal lies.
+/// Returns the place of a journal's history.
 pub fn place(journal: &Place) -> Place {
     Place::folder(journal.dir().join("reports"))
 }
 
 impl Found {
-    /// Looks at the history of the journal in this place. Returns also the number of the first record of the journal's own
+    /// Reads the history of the journal in this place. Returns also the number of the first record of the journal's own
     /// log.
     pub fn beside(config: &Config, journal: &Place) -> Result<(Self, u64), JournalError> {
         let own = Reader::open(journal, Start::Oldest, Registration::Unregistered)?;
@@ -152,8 +151,9 @@ impl Found {
         Ok((Self::look(config, id, first, ended)?, first))
     }
 
-    /// Looks at the history of the journal with this id, whose log begins with the record `first`, and the one that ended
-    /// last, if it is there, with `ended`: it is of this day, or of the last one, killed before it was put away.
+    /// Reads the history of the journal with this id, whose log begins with the record `first`; the last archived log
+    /// begins with `ended`. The history found is that of this day, or of the last day if a kill came before it was
+    /// archived.
     fn look(config: &Config, journal: u64, first: u64, ended: Option<u64>) -> Result<Self, JournalError> {
         let mut owner = Owner { journal, incarnation: 0, base: first };
         let (mut has, mut marks, mut begin, mut end, mut lost) = (None, Vec::new(), 0, 0, None);
@@ -171,18 +171,18 @@ impl Found {
                     }
                 };
                 end = log.sequence();
-                // One that a loss of power has torn is said again from the journal.
+                // A history that a power loss has torn is rebuilt from the journal.
                 if whole && scan.base {
                     (has, marks) = (Some(scan.next), scan.marks);
                 } else {
                     lost = Some("it is torn".to_owned());
                 }
             }
-            // All of it is in the journal: one that cannot be read is set aside, and no reason not to start.
+            // The journal holds all of it, so an unreadable history is set aside and never prevents a start.
             Ok(_) => lost = Some("it is of another day, or of another journal".to_owned()),
             Err(e @ (OpenError::NotFound(_) | OpenError::Damaged { .. } | OpenError::Version { .. })) => {
                 lost = Some(e.to_string());
-                // What was there may have been of the last day, if that was not put away.
+                // The unreadable log may be that of the last day, if that day was not archived.
                 owner.base = ended.filter(|&day| config.place.dir().exists() && is_left(day)).unwrap_or(first);
             }
             Err(e) => return Err(e.into()),
@@ -195,8 +195,8 @@ impl Found {
         self.owner.base
     }
 
-    /// Gives up this history, because no record holds any more what it lacks: [`Self::open`] sets it aside and begins with
-    /// this day, whose log begins with this record.
+    /// Gives up this history, because the records of its missing reports are gone. [`Self::open`] then sets it aside
+    /// and begins with this day, whose log begins with this record.
     pub fn give_up(&mut self, first: u64) {
         if self.owner.base != first {
             self.first = self.end;
@@ -211,24 +211,24 @@ impl Found {
         self.lost.as_deref().filter(|_| has_said || self.config.place.exists())
     }
 
-    /// Returns a session's first report number that is not there; none if nothing is known of this day.
+    /// Returns the first report number of a session that is missing; none without a history of this day.
     pub fn next(&self, session: u16) -> Option<u64> {
         let has = self.has.as_ref()?;
         Some(has.get(usize::from(session)).copied().unwrap_or(0))
     }
 
-    /// Returns whether all reports below these numbers are there, one number for each session.
+    /// Returns whether all reports below these numbers are in the history, given one number for each session.
     pub fn has_all(&self, said: &[u64]) -> bool {
         let has = |session: usize| self.next(session as u16).unwrap_or(0);
         said.iter().enumerate().all(|(session, &said)| has(session) >= said)
     }
 
-    /// Opens the history for writing. `base` has the report number of each session when the day began, as far as the
-    /// journal tells, and `said` the one now: reports that the journal does not know are taken out.
+    /// Opens the history for writing. `base` has each session's report number at the start of the day, as far as the
+    /// journal knows, and `said` the present one: reports unknown to the journal are removed.
     pub fn open(self, base: &[u64], said: &[u64], calibration: &Calibration) -> Result<History, JournalError> {
         let is_ahead = |has: &Vec<u64>| (0..has.len()).any(|s| has[s] > said.get(s).copied().unwrap_or(0));
         let place = &self.config.place;
-        // Made ready at the end, and not for what is only being opened.
+        // Memory is reserved at the end: a log that is only being opened needs none.
         let ended = EndedDay::find(place, &self.owner, 1);
         let first_sequence = self.first.max(ended.last().map_or(0, EndedDay::end));
         let config = Config { owner: self.owner, first_sequence, reserve_bytes: 0, ..self.config.clone() };
@@ -260,7 +260,7 @@ impl Found {
 }
 
 impl History {
-    /// Writes a report to its session, under the next number there.
+    /// Writes a report to its session, under the session's next number.
     #[inline]
     pub fn say(&mut self, stamp: u64, output: &Output) -> Result<(), JournalError> {
         let session = output.session();
@@ -269,7 +269,7 @@ impl History {
         self.write(session, number, stamp, kind, message)
     }
 
-    /// Returns the bytes that the last segment of its log holds.
+    /// Returns the number of bytes in the last segment of the log.
     pub fn offset(&self) -> u64 {
         self.log.tail().offset
     }
@@ -284,14 +284,14 @@ impl History {
         self.marks.clone()
     }
 
-    /// Moves the reports of the day that ended into the archive and begins the next day, whose log of the journal begins
-    /// with this record.
+    /// Moves the reports of the ended day into the archive and begins the next day, whose journal log begins with this
+    /// record.
     pub fn begin_day(&mut self, first: u64) -> Result<(), JournalError> {
         let folder = archived(&self.config.place, self.config.owner.base);
         make_folder(&folder).map_err(JournalError::NotArchived)?;
         self.config.owner.base = first;
         let marks = self.marks.clone();
-        // Nobody opens the new log with the marks of the old one.
+        // The lock prevents a reader from opening the new log with the marks of the old log.
         let mut marked = marks.lock();
         self.log.move_on(&self.config, &self.calibration, &folder)?;
         self.log.reserve(0).map_err(JournalError::Disk)?;
@@ -300,7 +300,7 @@ impl History {
         marked.owner = self.config.owner;
         marked.forget();
         self.begin(&mut marked)?;
-        // Whoever reads sees by it that all of the day before was said.
+        // Tells readers that all reports of the day before were written.
         marks.0.day.fetch_add(1, Ordering::Release);
         Ok(())
     }
@@ -336,18 +336,18 @@ impl History {
 }
 
 impl Marks {
-    /// Reads what was said to a session, from this number on, or from the first one that is there.
+    /// Reads the reports to a session from this number on, or from the first one that exists.
     pub fn read(&self, session: u16, from: u64) -> Result<Reading, OpenError> {
         self.lock().read(session, from)
     }
 
-    /// The same, unless this day is over.
+    /// Reads as [`Self::read`] does; none if this day is over.
     pub fn read_in(&self, day: u64, session: u16, from: u64) -> Result<Option<Reading>, OpenError> {
         let marked = self.lock();
         if self.day() == day { marked.read(session, from).map(Some) } else { Ok(None) }
     }
 
-    /// The sum of a report that was said this day; none if it was not.
+    /// Returns the checksum of a report of this day; none if there is no such report.
     pub fn sum(&self, session: u16, number: u64) -> Option<u32> {
         let mut reading = self.read(session, number).ok()?;
         let mut sum = None;
@@ -363,7 +363,7 @@ impl Marks {
         sum.filter(|&(found, _)| found == number).map(|(_, sum)| sum)
     }
 
-    /// The number of a session's first report of this day.
+    /// Returns the number of a session's first report of this day.
     pub fn first(&self, session: u16) -> u64 {
         self.lock().first(session)
     }
@@ -375,8 +375,8 @@ impl Marks {
         marked.ended.first().map_or_else(|| marked.first(session), |day| day.first.next(session))
     }
 
-    /// Makes so many archived days readable, for clients that resume after them; zero for all. It deletes no file. Without
-    /// a call only the last archived day is readable.
+    /// Sets the number of archived days that resuming clients can read; zero for all. The call deletes no file; the
+    /// default is the last archived day alone.
     pub fn keep(&self, days: u32) {
         let mut marked = self.lock();
         marked.keep = days as usize;
@@ -384,19 +384,19 @@ impl Marks {
         marked.ended = EndedDay::find(place, &marked.owner, marked.keep);
     }
 
-    /// The days that have begun so far.
+    /// Returns the number of days begun so far.
     #[inline]
     pub fn day(&self) -> u64 {
-        // Pairs with the release of who begins one: all of the day before was said.
+        // Pairs with the release in `begin_day`: all reports of the day before are written.
         self.0.day.load(Ordering::Acquire)
     }
 
-    /// All that is said from now on, and of which day it is.
+    /// Returns the current day and a reader of the reports from now on.
     pub fn follow(&self) -> Result<(u64, Reader), OpenError> {
         self.begin(Start::Now)
     }
 
-    /// All that was said this day, and which one it is.
+    /// Returns the current day and a reader of all its reports.
     pub fn follow_day(&self) -> Result<(u64, Reader), OpenError> {
         self.begin(Start::Oldest)
     }
@@ -429,7 +429,7 @@ impl Marked {
         Ok(Reading { log, session, first, end: None })
     }
 
-    /// Drops the oldest archived days beyond those that are read.
+    /// Drops the oldest archived days beyond the limit.
     fn forget(&mut self) {
         let more = if self.keep == 0 { 0 } else { self.ended.len().saturating_sub(self.keep) };
         self.ended.drain(..more);
@@ -450,7 +450,7 @@ impl Mark {
     }
 }
 
-/// Reads what was said to one session.
+/// Reader of the reports to one session.
 pub struct Reading {
     log: Reader,
     session: u16,
@@ -459,17 +459,18 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Whether it reads a day that was over when it began.
+    /// Returns whether the reader began in an archived day.
     pub fn is_over(&self) -> bool {
         self.end.is_some()
     }
 
-    /// Returns the number of the session's first report behind the archived day that is read; none for the current day.
+    /// Returns the number of the session's first report after the archived day that is read; none for the current day.
     pub fn end(&self) -> Option<u64> {
         self.end
     }
 
-    /// Looks at up to so many frames and hands over the session's, until it is told to stop; false where the log ends.
+    /// Reads at most this many frames and passes the session's reports to `take`, until `take` returns false. Returns
+    /// false at the end of the log.
     pub fn turn(&mut self, frames: usize, mut take: impl FnMut(&SessionReport<'_>) -> bool) -> Result<bool, ReadError> {
         for _ in 0..frames {
             let Next::Message(message) = self.log.next()? else { return Ok(false) };
@@ -485,7 +486,7 @@ impl Reading {
     }
 }
 
-/// A report of the history; none if the frame is none.
+/// Parses a report of the history; none for any other frame.
 #[inline]
 pub fn read<'a>(message: &Message<'a>) -> Option<SessionReport<'a>> {
     if message.kind == BASE {
@@ -501,7 +502,7 @@ pub fn read<'a>(message: &Message<'a>) -> Option<SessionReport<'a>> {
     })
 }
 
-/// What is learnt by reading all of it.
+/// Result of reading a whole history.
 #[derive(Default)]
 struct Scan {
     base: bool,
@@ -532,7 +533,7 @@ impl Scan {
 
 type Kept = (u64, u16, u64, u8, Vec<u8>);
 
-/// What of a history the journal knows, with its base; the history is set aside.
+/// Returns the base of a history and its reports that the journal knows; sets the history aside.
 fn keep_known(place: &Place, said: &[u64]) -> Result<(Vec<u64>, Vec<Kept>), JournalError> {
     let mut log = Reader::open(place, Start::Oldest, Registration::Unregistered)?;
     let (mut scan, mut kept) = (Scan::default(), Vec::new());
@@ -553,8 +554,8 @@ fn keep_known(place: &Place, said: &[u64]) -> Result<(Vec<u64>, Vec<Kept>), Jour
 }
 
 impl EndedDay {
-    /// Finds the last days of this journal that were archived before this owner's day began, rising: at most so many, or
-    /// all for zero.
+    /// Finds the last days of this journal that were archived before this owner's day began, in ascending order: at
+    /// most `keep`, or all for zero.
     fn find(place: &Place, now: &Owner, keep: usize) -> Vec<Self> {
         let firsts = archived_days(place).into_iter().rev();
         let before = firsts.filter(|&first| first < now.base && is_put_away(place, first));
@@ -576,16 +577,16 @@ impl EndedDay {
         Some((log.owner().journal, Self { place, first }))
     }
 
-    /// Returns the number behind its last frame.
+    /// Returns the number after the day's last frame.
     fn end(&self) -> u64 {
         Reader::open(&self.place, Start::Now, Registration::Unregistered).map_or(0, |log| log.sequence())
     }
 }
 
-/// Puts a history away that is not this day's, or not true any more.
+/// Sets a history aside that belongs to another day or contradicts the journal.
 fn set_aside(place: &Place) -> Result<(), JournalError> {
     let owner = tickpath_log::owner(place).unwrap_or_default();
-    // What is not true is no day.
+    // A false history is no archived day, so its folder has another name.
     let folder = free(folder(place, owner.base).with_extension("aside"));
     let moved = fs::create_dir_all(&folder).and_then(|()| {
         for entry in fs::read_dir(place.dir())?.flatten() {

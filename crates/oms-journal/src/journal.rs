@@ -1,8 +1,8 @@
 //! The journal: every input of the core, in the order in which it was applied.
 //!
-//! It is a chain of logs with one numbering. The one that is written lies in the journal's folder; at the end of a day it
-//! ends with a [`Rolled`], moves to `archive/` under its first number, and another begins. A [`Start`] begins each, so that
-//! a later core can begin the next one.
+//! The journal is a chain of logs with one numbering. The current log lies in the journal's folder; at the end of a day
+//! it ends with a [`Rolled`], moves to `archive/` under its first number, and the next log begins. A [`Start`] begins
+//! each log, so that a later core can begin the next one.
 
 use std::hash::{BuildHasher, RandomState};
 use std::hint::black_box;
@@ -26,7 +26,7 @@ pub use crate::snapshot::follow;
 /// Inputs between two digests.
 const DIGEST_EVERY: u64 = 1 << 16;
 
-/// Writes inputs.
+/// Writer of the journal's records.
 pub struct Journal {
     log: Writer,
     id: u64,
@@ -37,13 +37,13 @@ pub struct Journal {
     cut: Option<Cut>,
 }
 
-/// A record is summed up by words, as it lies there.
+/// Buffer of a record, aligned for the checksum, which reads whole words.
 #[repr(align(16))]
 struct Aligned([u8; RECORD_BYTES]);
 
 impl Journal {
-    /// Opens the journal, or begins one with this id. Behind an archive the journal keeps its id and its numbers, wherever
-    /// a kill has ended a roll.
+    /// Opens the journal, or begins a journal with this id. After an archived log the journal keeps its id and its
+    /// numbers, at whatever step of a roll a kill came.
     pub fn open(config: &Config, calibration: &Calibration, id: u64) -> Result<Self, JournalError> {
         let mut empty = Config { reserve_bytes: 0, ..config.clone() };
         let archive = Archive::of(&config.place)?;
@@ -53,9 +53,9 @@ impl Journal {
             empty.first_sequence = ended.next;
         }
         let mut log = Writer::open(&empty, calibration)?;
-        // Behind the lock: another OMS of this journal may have reserved it.
+        // After the lock is held: another OMS of this journal may own the ballast.
         Ballast::clear(config.place.dir());
-        // A log with more in it has an id that some start has checked, and needs no archived day to be read.
+        // The start of a longer log has checked its id, and needs no archived day.
         let may_follow = log.sequence() <= log.first_sequence() + 1;
         let last = if may_follow { archive.last_ended()? } else { None };
         let follows = last.filter(|ended| ended.next == log.first_sequence());
@@ -76,19 +76,19 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Makes a journal to rehearse with, in this log; it is never read again.
+    /// Makes a journal for warm-up in this log; it is never read again.
     pub fn of_rehearsal(log: Writer, real: &Self) -> Self {
         let Self { id, calibration, .. } = *real;
         let config = Config { place: log.place().clone(), ..real.config.clone() };
         Self { log, id, record: Aligned([0; RECORD_BYTES]), config, calibration, inputs: 0, cut: None }
     }
 
-    /// Continues the journal with this id behind the replay of a start, in the next log if that is due.
+    /// Continues the journal with this id after the replay of a start, in the next log if a roll is due.
     pub fn go_on(&mut self, id: u64, end: End, stamp: u64) -> Result<(), JournalError> {
         self.id = id;
         match end {
             End::Open => Ok(()),
-            // It can wait for the end of another day.
+            // This roll can wait for the end of another day.
             End::Day => self
                 .roll(stamp, None)
                 .or_else(|e| if matches!(e, JournalError::NotArchived(_)) { Ok(()) } else { Err(e) }),
@@ -97,7 +97,7 @@ impl Journal {
         }
     }
 
-    /// The first record of each log.
+    /// Writes the first record of a log.
     fn begin(&mut self) -> Result<(), JournalError> {
         let ticks_per_second = self.calibration.ticks_per_second;
         let start = Start { core_version: CORE_VERSION, reserved: 0, ticks_per_second, journal: self.id };
@@ -106,8 +106,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Moves the log into the archive and goes on in a new one, durable before and after, with the disk space of the
-    /// ballast. Changes nothing where the archive takes nothing.
+    /// Moves the log into the archive and begins the next log, durable before and after, with the disk space of the
+    /// ballast. Changes nothing if the archive rejects the log.
     pub fn roll(&mut self, stamp: u64, ballast: Option<Ballast>) -> Result<(), JournalError> {
         archive::prepare(&self.config.place, self.log.first_sequence()).map_err(JournalError::NotArchived)?;
         self.sync()?;
@@ -117,7 +117,7 @@ impl Journal {
         self.move_on()
     }
 
-    /// The second half of [`Self::roll`], of a journal that already says that it goes on.
+    /// Completes [`Self::roll`] for a journal that already has its [`Rolled`].
     fn move_on(&mut self) -> Result<(), JournalError> {
         let folder = archive::folder(&self.config.place, self.log.first_sequence());
         let empty = Config { reserve_bytes: 0, ..self.config.clone() };
@@ -126,7 +126,7 @@ impl Journal {
         self.sync()
     }
 
-    /// Writes one input; it survives the end of this process when this returns. Gives its sequence number.
+    /// Writes one input and returns its sequence number. The input then survives the end of this process.
     #[inline]
     pub fn append(&mut self, stamp: u64, input: &Input) -> Result<u64, JournalError> {
         let kind = input.kind().code();
@@ -136,14 +136,14 @@ impl Journal {
         Ok(sequence)
     }
 
-    /// Touches the memory of the next record, so that the next append finds it warm.
+    /// Touches the memory of the next record, so that the next append finds it in the cache.
     #[inline]
     pub fn look_ahead(&self) {
         black_box(self.record.0);
         self.log.keep_warm(RECORD_BYTES);
     }
 
-    /// Writes that a lane was made.
+    /// Records that a lane was made.
     pub fn lane(&mut self, stamp: u64, lane: &Lane) -> Result<(), JournalError> {
         self.log.publish(stamp, RecordKind::Lane.code(), lane.as_bytes()).map_err(JournalError::Append)?;
         Ok(())
@@ -155,77 +155,77 @@ impl Journal {
         Ok(())
     }
 
-    /// True if a digest is due.
+    /// Returns whether a digest is due.
     #[inline]
     pub fn wants_digest(&self) -> bool {
         self.inputs.is_multiple_of(DIGEST_EVERY)
     }
 
-    /// Writes where the core stands.
+    /// Records the digest of the core.
     pub fn digest(&mut self, stamp: u64, digest: &Digest) -> Result<(), JournalError> {
         self.log.publish(stamp, RecordKind::Digest.code(), digest.as_bytes()).map_err(JournalError::Append)?;
         Ok(())
     }
 
-    /// Writes that the OMS stops in order, and how the last request left.
+    /// Records an orderly stop of the OMS, with the departure of the last request.
     pub fn stop(&mut self, stamp: u64, last: Departure) -> Result<(), JournalError> {
         let stop = Stop::after(last);
         self.log.publish(stamp, RecordKind::Stop.code(), stop.as_bytes()).map_err(JournalError::Append)?;
         Ok(())
     }
 
-    /// Makes memory ready for what comes; to be called once the start has synced for the last time.
+    /// Reserves memory for the next records; to be called after the last sync of the start.
     pub fn reserve(&mut self) -> Result<(), JournalError> {
         self.log.reserve(self.config.reserve_bytes).map_err(JournalError::Disk)
     }
 
-    /// Returns when all that was written would survive a loss of power.
+    /// Syncs the log: on return, all records survive a power loss.
     pub fn sync(&mut self) -> Result<(), JournalError> {
         self.log.sync().map_err(JournalError::Disk)
     }
 
-    /// Where the next record will lie.
+    /// Returns the position of the next record.
     #[inline]
     pub fn tail(&self) -> Tail {
         self.log.tail()
     }
 
-    /// Bytes of the log that is written now: the day's.
+    /// Returns the size of the current day's log in bytes.
     pub fn bytes(&self) -> u64 {
         let tail = self.tail();
         tail.segment * self.config.segment_bytes as u64 + tail.offset
     }
 
-    /// Its id.
+    /// Returns the journal's id.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// What a loss of power had left at the end that was of no use.
+    /// Returns the unusable end that a power loss had left in the log and that was cut off.
     pub fn cut(&self) -> Option<Cut> {
         self.cut
     }
 
-    /// How its logs are laid out.
+    /// Returns the configuration of the journal's logs.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// Returns the log that is written now: the day's.
+    /// Returns the current day's log.
     #[inline]
     pub fn log(&self) -> &Writer {
         &self.log
     }
 }
 
-/// Whether a log holds nothing but a start record with the id of another journal. Versions up to 0.1.0 left such a log
-/// behind a kill in the middle of a roll.
+/// Returns whether a log holds only a start record with the id of another journal. Versions up to 0.1.0 left such a log
+/// after a kill in the middle of a roll.
 fn is_misnamed(log: &Writer, before: &Ended) -> Result<bool, JournalError> {
     let holds_start_alone = log.sequence() == log.first_sequence() + 1;
     Ok(holds_start_alone && read_start(log.place())?.is_some_and(|start| start.journal != before.journal))
 }
 
-/// Removes a log's own files; its folder stays where it holds others.
+/// Removes a log's own files; the folder stays if it holds other files.
 fn remove_files(place: &Place) -> Result<(), JournalError> {
     match place.remove() {
         Err(e) if e.kind() != io::ErrorKind::DirectoryNotEmpty => Err(JournalError::Disk(e)),
@@ -233,7 +233,7 @@ fn remove_files(place: &Place) -> Result<(), JournalError> {
     }
 }
 
-/// Makes an id that no other journal has, or the one that is given, for simulations.
+/// Returns an id that no other journal has, or the given id in simulations.
 pub fn fresh_id(seed: Option<u64>, stamp: u64) -> u64 {
     let random = || RandomState::new().hash_one(stamp);
     seed.unwrap_or_else(random).max(1)

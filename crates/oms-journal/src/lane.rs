@@ -1,4 +1,4 @@
-//! The identities of lanes and lines, as the journal's records and a lane's header name them, and the frame of an output.
+//! Identities of lanes and lines in the journal's records and in a lane's header, and the frame of an output.
 
 use std::fmt;
 
@@ -6,12 +6,12 @@ use tickpath_market::{Kind, VenueId};
 use tickpath_orders::Output;
 use zerocopy::IntoBytes;
 
-/// Lines of one venue, at most: their numbers have four bits, and one value says that there is none.
+/// Max lines of a venue: a line's number has four bits, and one value means that there is no line.
 pub const MOST_LINES: usize = 15;
-/// The number of a request in a record has so many bits.
+/// Bits of a request's number in a record.
 pub(crate) const NUMBER_BITS: u32 = 28;
 
-/// What a lane carries.
+/// Kind of a lane, by its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LaneKind {
     /// Requests of a client session: written by the client.
@@ -22,24 +22,23 @@ pub enum LaneKind {
     VenueRequests(VenueId),
     /// Reports of a venue: written by the venue, which waits for the OMS.
     VenueReports(VenueId),
-    /// Requests to a venue by a line, which the OMS itself carries on; its reports come by no lane.
+    /// Requests to a venue by a line, which the OMS itself transmits; the reports of a line use no lane.
     Line(LineId),
-    /// Words of the operator.
+    /// Admin commands of the operator.
     Control,
 }
 
-/// Which line.
+/// Identity of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LineId {
-    /// Of which venue.
+    /// The venue of the line.
     pub venue: VenueId,
-    /// Its number there, from 0, below [`MOST_LINES`].
+    /// The line's number at its venue, from 0, below [`MOST_LINES`].
     pub line: u8,
 }
 
 impl LaneKind {
-    /// Returns the code of what the lane carries and the number of its session, venue or line, as a journal record has
-    /// them.
+    /// Returns the code of the lane's kind and the number of its session, venue or line, as in a journal record.
     #[inline]
     pub fn code(self) -> (u8, u16) {
         match self {
@@ -52,8 +51,8 @@ impl LaneKind {
         }
     }
 
-    /// Returns the journal id in the header of a lane of this journal. No other lane of the journal has the same, so that
-    /// two lanes that change names do not pass for each other.
+    /// Returns the journal id in the header of a lane of this journal. The id differs for each lane, so that two lanes
+    /// whose names were swapped are not mistaken for each other.
     pub fn mark(self, journal: u64) -> u64 {
         let (carries, index) = self.code();
         journal ^ (u64::from(carries) << 16 | u64::from(index)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
@@ -61,12 +60,12 @@ impl LaneKind {
 
     /// Returns the journal id behind a mark of [`Self::mark`]: the identity that all lanes and lines of an OMS share.
     pub fn unmark(self, mark: u64) -> u64 {
-        // The mark is an exclusive or, which the same once more takes back.
+        // Exclusive or is its own inverse.
         self.mark(mark)
     }
 
-    /// Returns whether the client of a session can write to the lane's files: a start makes such a lane anew and is not
-    /// refused for its content.
+    /// Returns whether the client of a session can write to the lane's files: a start rebuilds such a lane and never
+    /// refuses it for its content.
     #[inline]
     pub fn is_of_session(self) -> bool {
         matches!(self, Self::Requests(_) | Self::Reports(_))

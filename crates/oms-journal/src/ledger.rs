@@ -1,4 +1,4 @@
-//! What the journal says of the OMS's lanes: which it made, how far it has taken what came, how much it has said.
+//! Ledger: the journal's state of the OMS's lanes: the lanes made, and the numbers received and sent on each.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,34 +8,34 @@ use tickpath_orders::{Input, Lane, Name, Output};
 use crate::definitions::Definitions;
 use crate::lane::{LaneKind, LineId, NUMBER_BITS};
 
-/// What the lane of a line carries, as its record says it.
+/// Code of a line's lane in a lane record.
 const LINE: u8 = 6;
-/// No lane: where a line stands, in a snapshot.
+/// Code of a line's position in a snapshot; no lane has this code.
 const STAND: u8 = 7;
 /// The bits of a request's number in a record.
 const LOW: u32 = (1 << NUMBER_BITS) - 1;
 
-/// A lane as the journal knows it.
+/// A lane as recorded in the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Made {
-    /// The epoch of the start that made it.
+    /// Epoch of the start that made the lane.
     pub incarnation: u64,
     /// The number of its first message.
     pub base: u64,
 }
 
-/// Read from the journal alone: the same journal gives the same ledger.
+/// State of the lanes, read from the journal alone: the same journal gives the same ledger.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ledger {
     journal: u64,
     made: BTreeMap<(u8, u16), Made>,
-    /// The number of the next message of each lane: to be taken, or to be said.
+    /// Number of the next message of each lane: to be received, or to be sent.
     requests: Vec<u64>,
     reports: Vec<u64>,
     venue_requests: Vec<u64>,
     venue_reports: Vec<u64>,
     control: u64,
-    /// By line: the number of the next report, and of the first request that was not given back.
+    /// By line: the number of the next report, and of the first request that was not returned.
     line_reports: BTreeMap<u16, u64>,
     given_back: BTreeMap<u16, u64>,
     /// A day has ended since the log began.
@@ -46,7 +46,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// As bytes, for a snapshot: words, then the definitions as records.
+    /// Encodes the ledger for a snapshot: words, then the definitions as records.
     pub(crate) fn save(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut put = |word: u64| bytes.extend_from_slice(&word.to_le_bytes());
@@ -58,7 +58,8 @@ impl Ledger {
             put(list.len() as u64);
             list.iter().for_each(|&next| put(next));
         }
-        // Where the lines stand is told as if they had one more lane each: whoever has no lines writes as ever.
+        // The positions of lines are stored like further lanes, so that the bytes are unchanged for an OMS without
+        // lines.
         let lines: BTreeSet<u16> = self.line_reports.keys().chain(self.given_back.keys()).copied().collect();
         let stand =
             |line: u16| [&self.line_reports, &self.given_back].map(|list| list.get(&line).copied().unwrap_or(0));
@@ -75,7 +76,7 @@ impl Ledger {
         bytes
     }
 
-    /// From the bytes that [`Self::save`] gave; none from others.
+    /// Decodes the bytes of [`Self::save`]; none if they are invalid.
     pub(crate) fn load(mut bytes: &[u8]) -> Option<Self> {
         let mut word = || {
             let (word, rest) = bytes.split_first_chunk()?;
@@ -104,7 +105,7 @@ impl Ledger {
         Some(ledger)
     }
 
-    /// Takes an input and what was said to it.
+    /// Records an input and the core's outputs to it.
     #[inline]
     pub(crate) fn note(&mut self, input: &Input, outputs: &[Output]) {
         match input {
@@ -135,7 +136,7 @@ impl Ledger {
             self.control = widen(self.control, lane_sequence - 1) + 1;
         }
         match input {
-            // It lay in a lane, and its number is used.
+            // The request lay in a lane, so its number is used.
             Input::Returned(returned) if returned.place != 0 => {
                 let (line, low) = ((returned.place >> NUMBER_BITS) as u16, returned.place & LOW);
                 if let Some(line) = LineId::recorded(returned.venue, line) {
@@ -143,7 +144,7 @@ impl Ledger {
                     *next += u64::from(low.wrapping_sub(*next as u32) & LOW) + 1;
                 }
             }
-            // It was said, and never left.
+            // The request was issued, and never left.
             Input::Returned(returned) => {
                 let said = place_of(&mut self.venue_requests, returned.venue.0);
                 *said = said.saturating_sub(1);
@@ -156,12 +157,12 @@ impl Ledger {
         }
     }
 
-    /// A log of the journal with this id begins.
+    /// Records that a log of the journal with this id begins.
     pub(crate) fn begin(&mut self, journal: u64) {
         (self.journal, self.day_has_ended) = (journal, false);
     }
 
-    /// Takes the record of a lane that was made: the next message has its base.
+    /// Records that a lane was made: its next message has the lane's base.
     pub(crate) fn note_lane(&mut self, lane: &Lane) {
         self.made.insert((lane.carries, lane.index), Made { incarnation: lane.incarnation, base: lane.base });
         if lane.carries == LINE {
@@ -169,7 +170,7 @@ impl Ledger {
         }
     }
 
-    /// Takes the record of a name.
+    /// Records a name.
     pub(crate) fn note_name(&mut self, name: &Name) {
         self.definitions.note_name(*name);
     }
@@ -189,23 +190,23 @@ impl Ledger {
         self.last_day
     }
 
-    /// Returns what is defined, and what numbers mean.
+    /// Returns the current definitions and the meaning of numbers.
     pub fn definitions(&self) -> &Definitions {
         &self.definitions
     }
 
-    /// Returns the lane as it was made last.
+    /// Returns the last lane of this kind that was made.
     pub fn made(&self, lane: LaneKind) -> Option<Made> {
         self.made.get(&lane.code()).copied()
     }
 
-    /// Returns the lines of this venue that were ever made, each by its [`LineId::index`].
+    /// Returns all lines of this venue ever made, each by its [`LineId::index`].
     pub fn lines_made(&self, venue: VenueId) -> impl Iterator<Item = (u16, Made)> {
         let lines = self.made.iter().filter(move |((carries, index), _)| *carries == LINE && index & 0x0fff == venue.0);
         lines.map(|(&(_, index), made)| (index, *made))
     }
 
-    /// Returns the number of the first request in a line's lane that was not given back.
+    /// Returns the number of the first request in a line's lane that was not returned.
     pub fn given_back(&self, line: LineId) -> u64 {
         self.given_back.get(&line.index()).copied().unwrap_or(0)
     }
@@ -215,8 +216,8 @@ impl Ledger {
         self.line_reports.get(&line.index()).copied().unwrap_or(0)
     }
 
-    /// Returns the number of a lane's next message: to be sent on a lane that the OMS writes, else to be taken. Lines share
-    /// the messages to their venue, and have one number together.
+    /// Returns the number of a lane's next message: to be sent on an outbound lane, else to be received. The lines of a
+    /// venue share one number for its requests.
     pub fn next(&self, lane: LaneKind) -> u64 {
         let (list, index) = match lane {
             LaneKind::Requests(session) => (&self.requests, session),
@@ -229,7 +230,7 @@ impl Ledger {
         list.get(usize::from(index)).copied().unwrap_or(0)
     }
 
-    /// Returns how many reports were sent to each session.
+    /// Returns the number of reports sent to each session.
     pub fn said(&self) -> &[u64] {
         &self.reports
     }
@@ -246,7 +247,7 @@ impl Ledger {
     }
 }
 
-/// The number in the operator's lane that an input carries: one above the low half, zero if it came from elsewhere.
+/// Returns the operator lane's number in an input: one above the low half, zero for an input from elsewhere.
 fn operators_number(input: &Input) -> u32 {
     match input {
         Input::Kill(kill) => kill.lane_sequence,
@@ -262,20 +263,21 @@ fn operators_number(input: &Input) -> u32 {
     }
 }
 
-/// Moves the cursor of a lane behind the message with this low half of its number.
+/// Moves the cursor of a lane past the message with this low half of its number.
 #[inline]
 fn pass(list: &mut Vec<u64>, index: u16, low: u32) {
     let next = place_of(list, index);
     *next = widen(*next, low) + 1;
 }
 
-/// The first number from `next` on with this low half.
+/// Returns the first number from `next` on with this low half.
 #[inline]
 fn widen(next: u64, low: u32) -> u64 {
     next + u64::from(low.wrapping_sub(next as u32))
 }
 
-/// Returns the number of a session or a venue in a list that has one for each; the list grows with zeros up to there.
+/// Returns the entry of a session or a venue in a list with one entry each, and grows the list with zeros up to the
+/// entry.
 #[inline]
 pub fn place_of(list: &mut Vec<u64>, index: u16) -> &mut u64 {
     let index = usize::from(index);

@@ -1,5 +1,5 @@
-//! The files of an order management system (OMS), and all that reads them: the journal of the core's inputs, the archive of
-//! days that ended, snapshots, and the history of the reports to sessions.
+//! The files of an order management system (OMS) and the code that reads them: the journal of the core's inputs, the
+//! archive of ended days, snapshots, and the history of the reports to sessions.
 //!
 //! ```text
 //!   FOLDER              the journal's log of this day, to which the OMS alone writes       journal
@@ -8,16 +8,16 @@
 //!   FOLDER/reports      the reports to sessions without lanes, read by drop copies         history, copy
 //! ```
 //! * [`journal::Replay`] applies a journal to a core, and follows a journal that grows.
-//! * [`Ledger`] is what the journal says of the OMS's lanes, and [`Definitions`] of what can be traded, by whom, where.
+//! * [`Ledger`] is the state of the OMS's lanes, and [`Definitions`] the instruments, accounts, venues and sessions.
 //! * [`LaneKind`] and [`LineId`] identify lanes and lines in the journal's records.
 //!
-//! The runtime of the OMS (sequencer, recovery, layouts) is the crate `tickpath-oms`. A program that only reads an OMS's
-//! files needs this crate alone.
+//! The runtime of the OMS (sequencer, recovery, layouts) is the crate `tickpath-oms`. A program that only reads an
+//! OMS's files needs this crate alone.
 //!
-//! Invariant: the same journal gives the same core and the same ledger, whether a replay begins at the first record or at a
-//! snapshot.
-//! Invariant: the journal decides. A damaged journal is refused with the place, a damaged snapshot is passed over, and a
-//! history that differs from the journal is set aside and made again from it.
+//! Invariant: the same journal gives the same core and the same ledger, whether a replay begins at the first record or
+//! at a snapshot.
+//! Invariant: the journal is authoritative. A damaged journal is refused with the place, a damaged snapshot is skipped,
+//! and a history that differs from the journal is set aside and rebuilt from it.
 
 mod archive;
 mod ballast;

@@ -1,4 +1,4 @@
-//! Applying a journal to a core: all of it, from a snapshot on, or for as long as it grows.
+//! Applies a journal to a core: all of it, from a snapshot on, or for as long as it grows.
 
 use tickpath_clock::Calibration;
 use tickpath_log::{Next, OpenError, Place, Reader, Registration, Start as From};
@@ -9,44 +9,44 @@ use crate::JournalError;
 use crate::archive::{Archive, Beginning, folder, journal_of, read_start};
 use crate::ledger::Ledger;
 
-/// What a replay came to.
+/// Totals of a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Replayed {
     /// Records read.
     pub records: u64,
     /// Inputs applied.
     pub inputs: u64,
-    /// Outputs given.
+    /// Outputs of the core.
     pub outputs: u64,
-    /// Digests that were checked.
+    /// Digests checked.
     pub digests: u64,
-    /// How the last request left, as the last orderly stop told; its time is zero if none did.
+    /// Departure of the last request, from the last orderly stop; its time is zero without such a stop.
     pub departure: Departure,
 }
 
-/// How the journal's own log ends.
+/// State at the end of the journal's own log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// It is written to.
+    /// The log is being written to.
     Open,
-    /// A day ended in it: it goes into the archive.
+    /// A day ended in the log, so it goes into the archive.
     Day,
-    /// A core of another version wrote it: it goes there before anything else is written.
+    /// A core of another version wrote the log: it is archived before anything else is written.
     OfAnotherVersion,
-    /// It says already that it goes on elsewhere.
+    /// The log already records that another log follows.
     Rolled,
 }
 
-/// Applies records to a core, one by one, for as long as there are some: a replay; and whoever goes on after the end
-/// follows a journal that grows.
+/// Replay of a journal: applies its records to a core one by one, and follows a growing journal when called again after
+/// the end.
 pub struct Replay {
     journal: Place,
     log: Reader,
-    /// The last record said that another log follows.
+    /// The last record says that another log follows.
     is_over: bool,
-    /// Records from this number on are left out: the replay is of an archived day.
+    /// Number of the first record to skip: the replay is of an archived day.
     end: u64,
-    /// The log was written by another version of the core, and all of it is in the snapshot.
+    /// Version of the core that wrote the log, if it is another one; all of the log is in the snapshot.
     foreign: Option<u32>,
     outputs: Outputs,
     ledger: Ledger,
@@ -54,7 +54,7 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// At the beginning of a journal, if this version of the core wrote it.
+    /// Opens a replay at the beginning of a journal, if this version of the core wrote it.
     pub fn open(journal: &Place) -> Result<Self, JournalError> {
         let oldest = Archive::of(journal)?.oldest();
         let log = Reader::open(&oldest, From::Oldest, Registration::Unregistered)?;
@@ -67,8 +67,8 @@ impl Replay {
         }
     }
 
-    /// Behind the record before `next`, up to which everything is in a snapshot with this ledger; none if the journal does
-    /// not hold that record, or another one.
+    /// Opens a replay after the record before `next`, up to which a snapshot with this ledger holds everything; none if
+    /// the journal lacks that record or holds another one in its place.
     pub(crate) fn resume(
         journal: &Place,
         next: u64,
@@ -95,12 +95,12 @@ impl Replay {
         Self { journal: journal.clone(), log, is_over: false, end: u64::MAX, foreign: None, outputs, ledger, done }
     }
 
-    /// The same up to the log that ends before this record, and no further.
+    /// Limits the replay to the records before this number.
     pub(crate) fn until(self, end: u64) -> Self {
         Self { end, ..self }
     }
 
-    /// Applies the next input, and gives it and what the core said to `emit`; false where the journal ends now.
+    /// Applies the next input and passes it with the core's outputs to `emit`; false at the current end of the journal.
     #[inline]
     pub fn step(&mut self, core: &mut Core, emit: impl FnOnce(At, &Input, &[Output])) -> Result<bool, JournalError> {
         loop {
@@ -134,7 +134,7 @@ impl Replay {
         }
     }
 
-    /// Goes on in the log that follows; false if that has not begun.
+    /// Continues in the next log; false if no next log has begun.
     #[cold]
     fn go_on(&mut self) -> Result<bool, JournalError> {
         let next = self.log.sequence();
@@ -153,7 +153,7 @@ impl Replay {
                     let upto = log.first_sequence();
                     return Err(JournalError::ArchiveGone { journal: self.journal.clone(), upto });
                 }
-                // The log that has just ended, or one that is being moved or made.
+                // The log that has just ended, or a log that is being moved or made.
                 Ok(_) | Err(OpenError::NotFound(_)) => {}
                 Err(e) => return Err(e.into()),
             }
@@ -161,32 +161,32 @@ impl Replay {
         Ok(false)
     }
 
-    /// Checks, at the end, that it is one, and no hole.
+    /// Checks that the end is a real end, and no lost page.
     pub fn check_end(&self) -> Result<(), JournalError> {
         Ok(self.log.check_end()?)
     }
 
-    /// How far it has come.
+    /// Returns the totals so far.
     pub fn done(&self) -> Replayed {
         self.done
     }
 
-    /// The number of the next record.
+    /// Returns the number of the next record.
     pub fn sequence(&self) -> u64 {
         self.log.sequence()
     }
 
-    /// The clock of the last record's stamps.
+    /// Returns the calibration of the clock that stamped the last record.
     pub fn calibration(&self) -> Calibration {
         self.log.calibration()
     }
 
-    /// What the journal says of the lanes.
+    /// Returns the journal's state of the lanes.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }
 
-    /// The record before the next one.
+    /// Returns the fingerprint of the record before the next one.
     pub(crate) fn last_record(&self) -> Result<LastRecord, JournalError> {
         let last = self.sequence().checked_sub(1).ok_or(JournalError::NoJournal)?;
         let place = Archive::of(&self.journal)?.log_of(last);
@@ -207,8 +207,9 @@ impl Replay {
     }
 }
 
-/// Applies a journal to a new core: the same state and, to the byte, the same outputs, which go to `emit`. A journal
-/// that does not exist yet is an empty one. An archived log is replayed with the logs before it, whose state it goes on with.
+/// Applies a journal to a new core and passes its inputs with the outputs, the same to the byte, to `emit`. A journal
+/// that does not exist yet is empty; an archived log is replayed together with the logs before it, whose state it
+/// continues.
 pub fn replay(
     journal: &Place,
     core: &mut Core,
@@ -224,7 +225,7 @@ pub fn replay(
     Ok(replay.done())
 }
 
-/// When a record was written, in nanoseconds since the Unix epoch; none if it cannot be read.
+/// Returns the time of a record in nanoseconds since the Unix epoch; none if the record cannot be read.
 pub fn time_of(journal: &Place, sequence: u64) -> Option<u64> {
     let journal = journal_of(journal).ok()?.map_or_else(|| journal.clone(), |(journal, _)| journal);
     let place = Archive::of(&journal).ok()?.log_of(sequence);
@@ -236,7 +237,7 @@ pub fn time_of(journal: &Place, sequence: u64) -> Option<u64> {
     Some(log.calibration().utc_ns_of(stamp))
 }
 
-/// By which a record is known again.
+/// Fingerprint of a record, to recognize it again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, zerocopy::Immutable, zerocopy::KnownLayout)]
 #[repr(C)]
 pub(crate) struct LastRecord {
@@ -251,7 +252,7 @@ impl LastRecord {
     }
 }
 
-/// Takes a record that is no input: a digest is compared, a stop tells the last T2, a lane was made, a number has a name.
+/// Records a record that is no input: compares a digest, reads the last T2 of a stop, notes a lane or a name.
 fn note(
     done: &mut Replayed,
     ledger: &mut Ledger,
@@ -286,7 +287,7 @@ fn note(
     Ok(())
 }
 
-/// Checks the first record of a log and tells the journal's id, if that is not known already.
+/// Checks the first record of a log and returns the journal's id, which must match a known id.
 fn check_start(kind: u8, payload: &[u8], known: u64) -> Result<u64, JournalError> {
     let start = Beginning::read(payload).filter(|_| kind == RecordKind::Start.code()).ok_or(JournalError::NoJournal)?;
     match start {

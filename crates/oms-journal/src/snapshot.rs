@@ -1,16 +1,17 @@
-//! Snapshots: where an OMS stood behind a record of its journal, so that a start need not read what lies before it.
+//! Snapshots: the state of an OMS after a record of its journal, so that a start need not read the records before it.
 //!
 //! ```text
 //!   snapshot          the newest
-//!   snapshot.before   the one before: for a lane that was behind when the newest was made
+//!   snapshot.before   the one before: for a lane that lagged when the newest was made
 //!
 //!   magic 8 · format 4 · zero 4 · next record 8 · last record 16 · bytes of the ledger 8
 //!   the ledger · the core · crc32c 8
 //! ```
-//! A snapshot is made beside the core, by a replay: of the snapshot before and what the journal holds since. It is on the
-//! disk before it has its name; of the journal nothing is synced for it, for that would stop who writes. It is used only
-//! behind the very record that it was made behind: a journal that has lost that record, was restored or begun anew is read
-//! from its beginning. Nothing is lost with a snapshot; whoever doubts one removes it.
+//! A replay beside the core makes a snapshot, from the snapshot before and the journal's records since. The snapshot is
+//! on the disk before it has its name; the journal is not synced for it, because that would stall the writer. A
+//! snapshot is used only after the very record that it was made after: a journal that has lost that record, was
+//! restored or begun anew is read from its beginning. Nothing is lost with a snapshot: a doubtful snapshot can be
+//! removed.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -32,9 +33,9 @@ const MAGIC: u64 = u64::from_le_bytes(*b"TICKSNP1");
 const FORMAT: u32 = 1;
 const NEWEST: &str = "snapshot";
 const BEFORE: &str = "snapshot.before";
-/// Of a file, read and written at once.
+/// Bytes of a file that are read or written at once.
 const BUFFER: usize = 1 << 16;
-/// A ledger is small; a longer one is none.
+/// Max bytes of a ledger: a larger ledger counts as damage.
 const MOST_LEDGER: u64 = 1 << 28;
 
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -48,16 +49,16 @@ struct Head {
     ledger_bytes: u64,
 }
 
-/// A snapshot that was made.
+/// A finished snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Made {
-    /// Where it lies.
+    /// Path of the file.
     pub path: PathBuf,
-    /// The number of the first record that is not in it.
+    /// Number of the first record that is not in the snapshot.
     pub next: u64,
-    /// Bytes of its file.
+    /// Size of the file in bytes.
     pub bytes: u64,
-    /// Inputs that were replayed for it: those since the snapshot before.
+    /// Inputs that were replayed for the snapshot: those since the snapshot before.
     pub replayed: u64,
 }
 
@@ -69,22 +70,22 @@ pub(crate) struct Found {
     file: Summed<BufReader<File>>,
 }
 
-/// Bytes and their sum.
+/// A stream with its checksum and byte count.
 struct Summed<T> {
     inner: T,
     sum: u32,
     bytes: u64,
 }
 
-/// Makes a snapshot of a journal as far as it goes, whether or not somebody writes it. The newest one stays if nothing
-/// has come since.
+/// Makes a snapshot of all records of a journal, whether or not an OMS is writing to it. The newest snapshot stays if
+/// no input was added since.
 pub fn make(journal: &Place) -> Result<Made, JournalError> {
     let (mut replay, mut core) = begin(journal, Config::default(), |_, _| true)?;
     catch_up(journal, &mut replay, &mut core)
 }
 
-/// The snapshots that lie beside a journal, the newest first: each with the first record that is not in it, or none if it
-/// is damaged or was made of other records than these.
+/// Returns the snapshots beside a journal, newest first: each with the first record that is not in it, or none if it is
+/// damaged or was made of other records.
 pub fn look(journal: &Place) -> Result<Vec<(PathBuf, Option<u64>)>, JournalError> {
     let mut found = Vec::new();
     for path in [NEWEST, BEFORE].map(|name| journal.dir().join(name)) {
@@ -103,20 +104,20 @@ pub fn look(journal: &Place) -> Result<Vec<(PathBuf, Option<u64>)>, JournalError
     Ok(found)
 }
 
-/// A core as the journal tells it, and the replay that goes on with it: from the newest snapshot on, else from the
-/// beginning. It is where the journal ends once [`Replay::step`] says so, and follows it from there. Of an archived log it is
-/// the journal up to that log's end: a day goes on with the state of the days before.
+/// Returns a core and its replay, from the newest snapshot on, else from the journal's beginning. The core is up to
+/// date once [`Replay::step`] returns false, and follows the journal from there; for an archived log both end with that
+/// log, with the state of the days before.
 pub fn follow(journal: &Place) -> Result<(Replay, Core), JournalError> {
     let Some((whole, end)) = journal_of(journal)? else { return begin(journal, Config::default(), |_, _| true) };
     let (replay, core) = begin(&whole, Config::default(), |next, _| next <= end)?;
     Ok((replay.until(end), core))
 }
 
-/// Applies what has come since, and makes a snapshot of it.
+/// Applies the records since, and makes a snapshot.
 fn catch_up(journal: &Place, replay: &mut Replay, core: &mut Core) -> Result<Made, JournalError> {
     let before = replay.done().inputs;
     while replay.step(core, |_, _, _| {})? {}
-    // A page that is lost would pass for the end.
+    // A lost page would look like the end.
     replay.check_end()?;
     let (next, replayed, path) = (replay.sequence(), replay.done().inputs - before, journal.dir().join(NEWEST));
     let last = replay.last_record()?;
@@ -133,9 +134,9 @@ fn catch_up(journal: &Place, replay: &mut Replay, core: &mut Core) -> Result<Mad
     }
 }
 
-/// Returns a replay and its core: behind the newest snapshot that is good for this journal and that `is_of_use` accepts, by
-/// the first record that is not in the snapshot and the ledger there; else at the journal's beginning, with a new core, laid
-/// out so.
+/// Returns a replay and its core: after the newest snapshot that fits this journal and that `is_of_use` accepts, given
+/// the first record that is not in the snapshot and the ledger there; else at the journal's beginning, with a new core
+/// of this configuration.
 pub fn begin(
     journal: &Place,
     config: Config,
@@ -152,9 +153,9 @@ pub fn begin(
     Ok((Replay::open(journal)?, Core::new(config)))
 }
 
-/// Writes the files of a snapshot; it has its name once it is on the disk.
+/// Writes a snapshot's file and renames it once it is on the disk.
 fn write(folder: &Path, head: Head, ledger: &Ledger, core: &Core) -> io::Result<u64> {
-    // Two who make one at once would write into the same draft.
+    // Two makers at once would write into the same draft.
     let lock =
         OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(folder.join("snapshot.lock"))?;
     lock.lock()?;
@@ -175,7 +176,7 @@ fn write(folder: &Path, head: Head, ledger: &Ledger, core: &Core) -> io::Result<
     file.put(sum.as_bytes())?;
     let bytes = file.bytes;
     file.inner.into_inner().map_err(|e| e.into_error())?.sync_all()?;
-    // What is none takes nobody's place.
+    // A damaged snapshot does not replace the one before.
     if Found::open(&folder.join(NEWEST)).is_some() {
         fs::rename(folder.join(NEWEST), folder.join(BEFORE))?;
     }
@@ -192,16 +193,17 @@ pub struct SnapshotMaker {
 }
 
 impl SnapshotMaker {
-    /// Starts the thread, on this processor if one is named; it ends with this value, after the snapshot that it is at.
+    /// Starts the thread, on this processor if one is named. The thread ends with this value, after its current
+    /// snapshot.
     pub fn start(journal: &Place, every: u64, cpu: Option<usize>) -> io::Result<Self> {
         let (asked, asks) = sync_channel(1);
         let (tell, failed) = sync_channel(1);
         let journal = journal.clone();
         let work = move || {
-            // Without its processor it works on any.
+            // If it cannot be pinned, the thread runs on any processor.
             let _ = tickpath_clock::settle(cpu, Priority::Normal);
-            // It goes on from where the last one was made: less to do than to read that again, and giving the memory
-            // back would stop the core's processor for each page.
+            // Continues from the last snapshot's core: less work than reading it again, and freeing the memory would
+            // interrupt the core's processor for each page.
             let mut followed = None;
             for () in asks {
                 let begun = followed.take().map_or_else(|| follow(&journal), Ok);
@@ -218,21 +220,21 @@ impl SnapshotMaker {
         Ok(Self { asked, failed, every })
     }
 
-    /// Requests a snapshot; while one is being made, the next has this request's records in it. Returns the record at which
-    /// the next request is due.
+    /// Requests a snapshot; a request during a snapshot is served by the next one. Returns the record at which the next
+    /// request is due.
     pub fn ask(&self, sequence: u64) -> u64 {
         let _ = self.asked.try_send(());
         sequence + self.every
     }
 
-    /// Returns once why the last snapshot could not be made.
+    /// Returns the reason why the last snapshot failed, once.
     pub fn take_failure(&self) -> Option<String> {
         self.failed.try_recv().ok()
     }
 }
 
 impl Found {
-    /// What can be read of a snapshot at once; none if it is none.
+    /// Opens a snapshot up to its core; none if the file is no snapshot.
     fn open(path: &Path) -> Option<Self> {
         let mut file = Summed::new(BufReader::with_capacity(BUFFER, File::open(path).ok()?));
         let mut head = Head::new_zeroed();
@@ -245,7 +247,7 @@ impl Found {
         Some(Self { next: head.next, last: head.last, ledger: Ledger::load(&ledger)?, file })
     }
 
-    /// The core; none if the file is damaged.
+    /// Reads the core; none if the file is damaged.
     fn core(mut self, expected_orders: usize) -> Option<Core> {
         let core = Core::load(expected_orders, &mut |piece| self.file.take(piece).is_ok()).ok()?;
         let (expected, mut sum) = (u64::from(self.file.sum), [0; 8]);

@@ -1,13 +1,13 @@
-//! What durability and history cost: `cargo run --release -p tickpath-oms --example measure -- WHAT [COUNT] [FOLDER]`
+//! Cost of durability and history: `cargo run --release -p tickpath-oms --example measure -- WHAT [COUNT] [FOLDER]`
 //!
 //! | WHAT | question |
 //! |---|---|
 //! | `restart` | how long a start takes with COUNT orders in the journal, without and with a snapshot |
 //! | `snapshot` | what a snapshot costs the core while it trades |
-//! | `disk` | orders a second that wait for the disk: many sessions at once, against one sync an order |
-//! | `follow` | how far a second process that applies the journal is behind a core at a million orders a second |
+//! | `disk` | orders a second with disk durability: many sessions at once, against one sync per order |
+//! | `follow` | how far a second process that applies the journal lags a core at a million orders a second |
 //!
-//! Everything lies in FOLDER, a temporary one if none is given; what is compared runs in turns.
+//! All files are in FOLDER, a temporary folder by default; compared variants run in turns.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -34,9 +34,9 @@ type Failure = Box<dyn std::error::Error>;
 
 const VENUE: VenueId = VenueId(1);
 const ACCOUNT: AccountId = AccountId(1);
-/// Turns of what is compared.
+/// Turns of each compared variant.
 const TURNS: usize = 7;
-/// The follower is told that its journal is complete by this file.
+/// File that signals the follower that its journal is complete.
 const DONE: &str = "done";
 
 fn main() -> Result<(), Failure> {
@@ -140,7 +140,7 @@ fn disk(folder: &Path, orders: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Sessions that each have so many orders on their way. The rate at which they are told.
+/// Returns the rate of acknowledgements with this many sessions, each with this many orders in flight.
 fn waiting_for_the_disk(
     clock: HostClock,
     config: &Config,
@@ -188,7 +188,7 @@ fn follow(folder: &Path, orders: u64) -> Result<(), Failure> {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()?;
-    // It says when it has come to the end.
+    // The follower prints a line at the end.
     let mut told = std::io::BufReader::new(follower.stdout.take().ok_or("a pipe")?);
     let mut line = String::new();
     std::io::BufRead::read_line(&mut told, &mut line)?;
@@ -197,7 +197,7 @@ fn follow(folder: &Path, orders: u64) -> Result<(), Failure> {
     let from = clock.ticks();
     let (mut venue_sequence, mut late) = (0, 0_u64);
     for id in 1..=orders {
-        // A microsecond an order, whatever the last one took.
+        // One order per microsecond, however long the last one took.
         let due = from + clock.calibration().ticks_of_ns(id * 1_000);
         while clock.ticks() < due {
             relax();
@@ -225,7 +225,7 @@ fn follow(folder: &Path, orders: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Applies a journal while it grows, and says how far behind it was.
+/// Applies a growing journal, and prints how far it lagged.
 fn follower(folder: &Path) -> Result<(), Failure> {
     let clock = HostClock::get()?;
     let place = Place::folder(folder.join("journal"));
@@ -248,7 +248,7 @@ fn follower(folder: &Path) -> Result<(), Failure> {
             last = clock.ticks();
             continue;
         }
-        // Nothing to do twice in a row, and time has passed: that is the host's.
+        // Time that passes between two idle turns is a pause of the host.
         let now = clock.ticks();
         gaps = gaps.max(clock.ns_between(last, now).max(0) as u64 * u64::from(looks > 0));
         (last, looks) = (now, looks.wrapping_add(1));
@@ -267,7 +267,7 @@ fn follower(folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A thread on the other processor that has nothing to do with the OMS, and uses memory as a snapshot does.
+/// A thread on the other processor that is independent of the OMS, and uses memory as a snapshot does.
 struct Neighbour(Arc<AtomicBool>, Option<JoinHandle<()>>);
 
 impl Neighbour {
@@ -292,7 +292,7 @@ impl Drop for Neighbour {
     }
 }
 
-/// An OMS that knows a price.
+/// Opens an OMS that knows a price.
 fn open(clock: HostClock, config: &Config) -> Result<Inline<HostClock>, Failure> {
     let mut oms = Inline::open(clock, config, None)?;
     let price = Price::from_whole(100);
@@ -324,7 +324,7 @@ impl Trading {
         Ok(())
     }
 
-    /// The venue's word goes back to the client.
+    /// Passes the venue's report back to the client.
     fn answer(&mut self) -> Result<(), Failure> {
         self.venue.poll()?;
         self.oms.poll()?;
@@ -424,7 +424,7 @@ fn config(folder: &Path, sessions: u16, level: AckLevel, orders: u64) -> Config 
     }
 }
 
-/// Seconds of several turns: the median, and the range.
+/// Returns the median and the range of several turns, in seconds.
 fn turns(mut once: impl FnMut() -> Result<f64, tickpath_oms::OmsError>) -> Result<String, Failure> {
     let mut seconds = (0..TURNS).map(|_| once()).collect::<Result<Vec<_>, _>>()?;
     let middle = median(&mut seconds);
@@ -436,7 +436,7 @@ fn median(values: &mut [f64]) -> f64 {
     values[values.len() / 2]
 }
 
-/// 50, 99, 99.9, 99.99 % and the worst.
+/// Returns the 50th, 99th, 99.9th and 99.99th percentile and the maximum.
 fn percentiles(samples: &mut [u64]) -> [u64; 5] {
     samples.sort_unstable();
     let at = |part: f64| samples.get(((samples.len() as f64 * part) as usize).min(samples.len().saturating_sub(1)));

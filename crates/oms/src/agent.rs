@@ -8,16 +8,15 @@ use tickpath_clock::{AdaptiveWait, Clock, Gaps, Priority, Rest, Wait, settle};
 use crate::OmsError;
 use crate::config::Config;
 
-/// The longest that a sleeping agent goes without looking whether it should stop.
+/// Max nanoseconds that a sleeping agent goes without a check of `stop`.
 const SLEEP_NS: u64 = 10_000_000;
 
 /// Work that is done in turns.
 pub trait Agent {
-    /// Does what there is to do now; says how much that was.
+    /// Does the pending work; returns its amount.
     fn poll(&mut self) -> Result<usize, OmsError>;
 
-    /// Passes a turn in which there was no work, spinning: there is time to keep the next one's way warm. True if it took
-    /// some.
+    /// Uses a spinning turn without work to keep the path of the next message warm. Returns true if that took time.
     fn idle(&mut self) -> bool {
         false
     }
@@ -26,7 +25,7 @@ pub trait Agent {
     fn sleep(&mut self, timeout_ns: u64);
 }
 
-/// Runs an agent until it is told to stop and finds no more work.
+/// Runs an agent until `stop` is set and no work is left.
 pub fn run<C: Clock>(
     agent: &mut impl Agent,
     wait: Wait,
@@ -40,14 +39,15 @@ pub fn run<C: Clock>(
             rests.iter_mut().for_each(AdaptiveWait::found);
             continue;
         }
-        // Pairs with the Release of who says it: what was published before the stop is seen, and still taken.
+        // Pairs with the Release of the thread that sets it: messages published before the stop are seen, and still
+        // taken.
         if stop.load(Ordering::Acquire) {
             while agent.poll()? > 0 {}
             return Ok(());
         }
         match wait {
             Wait::Busy => {
-                // What is our own is no gap.
+                // A warm-up of our own is no gap.
                 match agent.idle() {
                     true => gaps.busy_turn(),
                     false => gaps.empty_turn(),
@@ -66,7 +66,7 @@ pub fn run<C: Clock>(
     }
 }
 
-/// Threads that share a processor must give it to each other.
+/// Returns the wait strategy of threads that share a processor, which must give it to each other.
 fn shared_wait(wait: Wait) -> Wait {
     if wait.sleeps() { Wait::Block } else { Wait::Yield }
 }
@@ -84,12 +84,12 @@ pub(crate) fn spawn<'scope, 'env, C: Clock>(
 ) -> thread::ScopedJoinHandle<'scope, Ended> {
     let clock = clock.clone();
     let work = move || {
-        // They yield to whoever shares their CPU, and real-time threads never yield to normal ones.
+        // These threads yield to the threads on their CPU, and real-time threads never yield to normal ones.
         let mut gaps = Gaps::new(clock);
         let settled = settle(config.other_cpu, Priority::Normal).map_err(OmsError::from);
         let ended = settled.and_then(|()| run(&mut agent, shared_wait(config.wait), stop, &mut gaps));
         if ended.is_err() {
-            // An OMS that does not hear is no OMS.
+            // An OMS that receives nothing must stop.
             stop.store(true, Ordering::Release);
         }
         ended
@@ -97,7 +97,7 @@ pub(crate) fn spawn<'scope, 'env, C: Clock>(
     thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, work).expect("a thread can be started")
 }
 
-/// How the agent of a thread has ended; its panic goes on here.
+/// Waits for an agent's thread and returns its result; a panic of the thread resumes here.
 pub(crate) fn join(thread: thread::ScopedJoinHandle<'_, Ended>) -> Ended {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

@@ -1,13 +1,13 @@
-//! Venues that stay silent, and venues that refuse a cancel because they do not work the order: either way the order is
-//! put in doubt, and its venue is asked for it.
+//! Silent venues, and venues that refuse a cancel because they do not work the order: either way the order is put in
+//! doubt, and its venue is asked for it.
 //!
 //! ```text
 //!   request sent ──answer_within──> Doubt (journaled) ──> Unknown, status asked
 //!   Unknown      ──answer_within, then 2, 4, … times that──> Inquire (journaled): status asked again
 //! ```
-//! A pass over all open orders notes for how long each has been without an answer; it looks at a bounded number of orders
-//! a turn. An order is overdue between `answer_within` and two passes later. A question that waits for its line is not asked
-//! anew.
+//! A pass over all open orders notes for how long each has been without an answer, a bounded number of orders a turn.
+//! An order is overdue between `answer_within` and two passes later. A question that waits for its line is not
+//! repeated.
 
 mod pass;
 
@@ -19,7 +19,7 @@ use tickpath_orders::Unanswered;
 /// The longest pause between two questions after one order is this many times `answer_within`.
 const LONGEST_PAUSE: u64 = 16;
 
-/// What an OMS expects of a venue. None of it is journaled: what follows from it is.
+/// Expectations of a venue. They are not journaled: their consequences are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VenueWatch {
     /// The venue.
@@ -30,12 +30,12 @@ pub struct VenueWatch {
     pub expires_day_orders: bool,
 }
 
-/// How long each order has been without an answer.
+/// Time that each order has been without an answer.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
     watch: Vec<VenueWatch>,
     waits: HashMap<u64, Waits>,
-    /// The slot that the pass goes on from.
+    /// Slot at which the pass resumes.
     at: u32,
     pass: u64,
 }
@@ -44,16 +44,16 @@ pub(crate) struct Answers {
 #[derive(Debug, Clone, Copy)]
 struct Waits {
     request: u64,
-    /// When the request was first seen without an answer, or last asked for, in ticks.
+    /// Time at which the request was first seen without an answer, or last asked for, in ticks.
     since: u64,
-    /// How often its venue was asked since.
+    /// Number of questions to its venue since then.
     asked: u32,
-    /// The last pass that saw it.
+    /// The last pass that found the order.
     pass: u64,
 }
 
 impl Answers {
-    /// Takes what is expected of each venue from here on.
+    /// Sets the expectations of all venues.
     pub fn expect(&mut self, watch: &[VenueWatch]) {
         self.watch = watch.to_vec();
     }
@@ -62,7 +62,7 @@ impl Answers {
         self.watch.iter().find(|watch| watch.venue == venue)
     }
 
-    /// Whether expiry at the end of a day needs no report of this venue.
+    /// Returns whether this venue's day orders expire at the end of a day without a report.
     pub fn expires_day_orders(&self, venue: VenueId) -> bool {
         self.of(venue).is_some_and(|watch| watch.expires_day_orders)
     }
@@ -79,7 +79,8 @@ impl Answers {
             *waits = fresh;
         }
         waits.pass = self.pass;
-        // The venue does not know of it yet. A newer question would wait behind all others, and by a slow line would never leave.
+        // The venue does not have the question yet. A newer question would wait behind all others, and by a slow line
+        // would never leave.
         if found.is_question_waiting {
             waits.since = now;
         }
@@ -91,7 +92,7 @@ impl Answers {
         is_overdue
     }
 
-    /// A pass is over: orders that it did not see have their answer.
+    /// Ends a pass: orders that it did not find have their answer.
     fn end_pass(&mut self) {
         let pass = self.pass;
         self.at = 0;

@@ -1,8 +1,8 @@
 //! Trading days that end by a calendar: at a local time, on the weekdays that trade, except on holidays.
 //!
-//! A day bears its local date. Where the clocks are put forward over the local time, so that it does not exist, the day ends
-//! at the instant that the clocks before the change would have shown it: 02:30 is 03:30 then. Where the clocks are put back and
-//! the local time comes twice, the day ends at the first.
+//! A day bears its local date. If the clocks are put forward over the end time, which then does not exist, the day ends
+//! at the instant that the clocks before the change would have shown: 02:30 becomes 03:30. If the clocks are put back
+//! and the end time comes twice, the day ends at the first.
 
 use std::str::FromStr;
 
@@ -10,15 +10,15 @@ use jiff::Timestamp;
 use jiff::civil::{Date, Time};
 use jiff::tz::TimeZone;
 
-/// Dates that are looked at for an end: a calendar without one among so many ends no day.
+/// Max dates that are searched for an end: a calendar without an end among them ends no day.
 const MOST_DATES: usize = 2_000;
 
 const WEEKDAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 
-/// When trading days end.
+/// Rules for the ends of trading days.
 #[derive(Debug, Clone)]
 pub struct Calendar {
-    /// Whose local time counts.
+    /// The time zone of the end time.
     pub zone: Zone,
     /// The local time at which a day ends.
     pub ends: EndTime,
@@ -33,7 +33,7 @@ pub struct Calendar {
 pub struct Close {
     /// The day's local date, as 20261122.
     pub day: u32,
-    /// When it ends, in nanoseconds since the Unix epoch.
+    /// The time of the end, in nanoseconds since the Unix epoch.
     pub utc_ns: u64,
 }
 
@@ -56,26 +56,26 @@ pub struct Weekdays([bool; 7]);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Holiday(Date);
 
-/// The calendar of a sequencer, and when it is looked at next. Times are nanoseconds since the Unix epoch.
+/// Calendar of a sequencer, and when to check it next. Times are nanoseconds since the Unix epoch.
 #[derive(Debug, Default)]
 pub(crate) struct DueDay {
     pub(crate) calendar: Option<Calendar>,
-    /// When the journal's log began, for a journal of which no day has ended by name: earlier ends are not its own.
+    /// Start of the journal's log, for a journal without a named day: earlier ends are not its own.
     pub(crate) began_ns: u64,
     pub(crate) look_at_ns: u64,
-    /// The day whose end was refused, of which the operator was told.
+    /// The day whose end was refused and reported to the operator.
     pub(crate) refused: u32,
 }
 
-/// Why a text is no part of a calendar.
+/// Reason why a text is no part of a calendar.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CalendarError {
     /// The system does not know the time zone.
     #[error("'{name}' is no time zone of this system's database ({reason}); write an IANA name like America/Chicago")]
     Zone {
-        /// What was written.
+        /// The text.
         name: String,
-        /// Why it is none.
+        /// The system's reason.
         reason: String,
     },
     /// The text is no time.
@@ -95,9 +95,9 @@ impl Calendar {
         number(self.date(utc_ns))
     }
 
-    /// Returns the first end of a day after this time; none if there is none within years.
+    /// Returns the first end of a day after this time; `None` if there is none within years.
     pub fn next_close(&self, utc_ns: u64) -> Option<Close> {
-        // An end that the clocks have moved over midnight is of the date before.
+        // An end that a clock change moves past midnight belongs to the date before.
         let mut date = self.date(utc_ns).yesterday().ok()?;
         for _ in 0..MOST_DATES {
             if let Some(close) = self.close_on(date).filter(|close| close.utc_ns > utc_ns) {
@@ -108,7 +108,7 @@ impl Calendar {
         None
     }
 
-    /// Returns the last end of a day at or before this time; none if there is none within years.
+    /// Returns the last end of a day at or before this time; `None` if there is none within years.
     pub fn last_close(&self, utc_ns: u64) -> Option<Close> {
         let mut date = self.date(utc_ns);
         for _ in 0..MOST_DATES {
@@ -120,7 +120,7 @@ impl Calendar {
         None
     }
 
-    /// Returns an end in words: local time, time zone, and UTC.
+    /// Returns an end as text: local time, time zone, and UTC.
     pub fn describe(&self, close: &Close) -> String {
         let at = timestamp(close.utc_ns);
         let local = at.to_zoned(self.zone.time_zone.clone());
@@ -132,7 +132,7 @@ impl Calendar {
         &self.zone.name
     }
 
-    /// The end of the day with this local date, if that trades.
+    /// Returns the end of the day with this local date, if the date trades.
     fn close_on(&self, date: Date) -> Option<Close> {
         let Weekdays(trades) = self.weekdays;
         let weekday = usize::try_from(date.weekday().to_monday_zero_offset()).ok()?;
@@ -148,19 +148,19 @@ impl Calendar {
     }
 }
 
-/// All times that 64 bits of nanoseconds hold are timestamps.
+/// Returns a timestamp: 64 bits of nanoseconds never exceed its range.
 fn timestamp(utc_ns: u64) -> Timestamp {
     Timestamp::from_nanosecond(i128::from(utc_ns)).unwrap_or(Timestamp::MAX)
 }
 
-/// Whether a number like 20261122 is a date.
+/// Returns whether a number like 20261122 is a date.
 pub fn is_date(day: u32) -> bool {
     let (year, month, of_month) = (day / 10_000, day / 100 % 100, day % 100);
     let year = i16::try_from(year).ok().filter(|&year| year > 0);
     year.is_some_and(|year| Date::new(year, month as i8, of_month as i8).is_ok())
 }
 
-/// A date as the number 20261122.
+/// Returns a date as a number like 20261122.
 fn number(date: Date) -> u32 {
     let day = i32::from(date.year()) * 10_000 + i32::from(date.month()) * 100 + i32::from(date.day());
     u32::try_from(day).unwrap_or_default()
@@ -200,7 +200,7 @@ impl FromStr for Weekdays {
             let (from, to) = item.split_once('-').unwrap_or((item, item));
             let (mut day, last) = (place(from)?, place(to)?);
             days[day] = true;
-            // A span may go over the end of the week.
+            // A range may wrap around the end of the week.
             while day != last {
                 day = (day + 1) % WEEKDAYS.len();
                 days[day] = true;
@@ -226,14 +226,14 @@ impl FromStr for Holiday {
     }
 }
 
-/// A number of exactly so many digits.
+/// Returns a number of exactly this many digits.
 fn digits(text: &str, count: usize) -> Option<i16> {
     let is_number = text.len() == count && text.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| text.parse().ok()).flatten()
 }
 
 impl Default for Weekdays {
-    /// Monday to Friday.
+    /// Returns Monday to Friday.
     fn default() -> Self {
         Self([true, true, true, true, true, false, false])
     }

@@ -1,13 +1,13 @@
-//! Group commit: a thread of its own makes the journal durable, for all that came while it did so the last time at once.
+//! Group commit: a thread makes the journal durable, each time for all records that came during the sync before.
 //!
-//! Once the disk has failed nothing more becomes durable, and there is nothing to wait for. What was held for it is given up:
-//! new orders and replaces that had not left are denied and never do ([`Denial::DiskFailed`]), cancels pass. Clients of
-//! [`AckLevel::Disk`] are told all the same, because silence would hide fills and what became of cancels:
+//! After a disk failure nothing more becomes durable, and no output waits for the disk. New orders and replaces that
+//! had not left are denied and never leave ([`Denial::DiskFailed`]), cancels pass. Clients of [`AckLevel::Disk`]
+//! receive their reports all the same, because silence would hide fills and the results of cancels:
 //!
-//! * Of an order that the disk does not have, the last word is that it is over. It never left, whatever becomes of the
-//!   journal.
-//! * Whatever else they hear is of orders that the disk has. A loss of power may take the word itself; then the order is in
-//!   doubt, and its venue is asked.
+//! * The last report of an order that the disk does not have is the order's end. The order never left, whatever becomes
+//!   of the journal.
+//! * All other reports are of orders that the disk has. A power loss may take the record behind a report; then the
+//!   order is in doubt, and its venue is asked.
 //!
 //! [`Denial::DiskFailed`]: tickpath_orders::Denial::DiskFailed
 
@@ -19,7 +19,7 @@ use std::thread::JoinHandle;
 use tickpath_clock::{Clock, sleep_ns};
 use tickpath_log::{Syncer, Tail, Writer};
 
-/// What must hold an input before its outputs leave.
+/// Durability level: the place that must hold an input before its outputs leave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 #[repr(u8)]
 pub enum AckLevel {
@@ -31,13 +31,13 @@ pub enum AckLevel {
 }
 
 impl AckLevel {
-    /// The level with this code. `replica` will be the next one.
+    /// Returns the level with this code. The next level will be `replica`.
     pub fn from_code(code: u8) -> Option<Self> {
         [Self::Os, Self::Disk].into_iter().find(|level| *level as u8 == code)
     }
 }
 
-/// Who makes a journal durable.
+/// Group commit of a journal.
 pub(crate) struct Commit {
     shared: Arc<Shared>,
     by: By,
@@ -45,7 +45,7 @@ pub(crate) struct Commit {
 
 enum By {
     Thread(Option<JoinHandle<()>>),
-    /// Whoever holds this: a simulation that decides when a disk is done.
+    /// The holder of a [`CommitByHand`]: a simulation that decides when a sync ends.
     Hand,
 }
 
@@ -57,14 +57,15 @@ struct Shared {
     failed: AtomicBool,
 }
 
-/// How the thread waits before it syncs. Who was told of a batch often sends again at once: a sync that begins with the
-/// first of them leaves out all others, and they wait for two.
+/// Wait of the thread before a sync. Clients that received the reports of a batch often send again at once: a sync that
+/// starts with the first of their requests leaves out all others, which then wait for two syncs.
 struct Pace<C> {
     clock: C,
     gather_ns: u64,
 }
 
-/// A batch of so many records had several senders; a sync that takes so long is worth a wait, of a part of it.
+/// Records from which on a batch had several senders, nanoseconds from which on a sync is worth a wait, and the divisor
+/// of the sync's time that gives the wait.
 const MANY: u64 = 8;
 const LONG_NS: u64 = 400_000;
 const PART: u64 = 8;
@@ -79,20 +80,20 @@ impl<C: Clock> Pace<C> {
 #[derive(Default)]
 struct Asked {
     upto: Option<Tail>,
-    /// The journal goes on in another log.
+    /// Syncer of the log in which the journal continues.
     next: Option<Syncer>,
     is_over: bool,
     error: Option<io::Error>,
 }
 
-/// Makes a journal durable when it is told to, for simulations.
+/// Handle that makes a journal durable on demand, for simulations.
 pub struct CommitByHand {
     shared: Arc<Shared>,
     syncer: Syncer,
 }
 
 impl Commit {
-    /// A thread for this journal.
+    /// Starts the commit thread of this journal.
     pub fn start(journal: &Writer, clock: impl Clock) -> io::Result<Self> {
         let (shared, mut syncer) = (Shared::of(journal), journal.syncer()?);
         let theirs = shared.clone();
@@ -102,19 +103,19 @@ impl Commit {
         Ok(Self { shared, by: By::Thread(Some(thread)) })
     }
 
-    /// Nobody yet: the other half commits when it is told to.
+    /// Returns a group commit without a thread, and the handle that commits on demand.
     pub fn by_hand(journal: &Writer) -> io::Result<(Self, CommitByHand)> {
         let (shared, syncer) = (Shared::of(journal), journal.syncer()?);
         Ok((Self { shared: shared.clone(), by: By::Hand }, CommitByHand { shared, syncer }))
     }
 
-    /// Asks for all records up to this place.
+    /// Requests a sync of all records up to this place.
     pub fn ask(&self, upto: Tail) {
         self.shared.lock().upto = Some(upto);
         self.shared.changed.notify_one();
     }
 
-    /// The journal goes on in another log; all before that is durable.
+    /// Continues in the journal's next log; all records before that log are durable.
     pub fn move_on(&self, journal: &Writer) -> io::Result<()> {
         let syncer = journal.syncer()?;
         let mut asked = self.shared.lock();
@@ -124,21 +125,21 @@ impl Commit {
         Ok(())
     }
 
-    /// Records below this are durable.
+    /// Returns the commit watermark: the records below it are durable.
     #[inline]
     pub fn synced(&self) -> u64 {
-        // Pairs with the release of who synced: what is durable is.
+        // Pairs with the Release of the sync: records below the watermark are on the disk.
         self.shared.synced.load(Ordering::Acquire)
     }
 
-    /// Whether the disk has failed. Once it has, nothing more of this journal ever becomes durable: after an error the
-    /// kernel may have thrown away what it could not write.
+    /// Returns whether the disk has failed. After a failure nothing more of this journal ever becomes durable, because
+    /// the kernel may have dropped the data that it could not write.
     #[inline]
     pub fn has_failed(&self) -> bool {
         self.shared.failed.load(Ordering::Acquire)
     }
 
-    /// What the disk said when it failed.
+    /// Returns the text of the disk's error; empty without an error.
     pub fn error(&self) -> String {
         self.shared.lock().error.as_ref().map_or_else(String::new, io::Error::to_string)
     }
@@ -151,14 +152,14 @@ impl Drop for Commit {
         if let By::Thread(thread) = &mut self.by
             && let Some(thread) = thread.take()
         {
-            // It ends after the sync that it is in; a panic there has said what it had to.
+            // The thread ends after its current sync; the panic hook has reported a panic.
             let _ = thread.join();
         }
     }
 }
 
 impl CommitByHand {
-    /// Makes durable what was asked for. Says up to which record the journal is durable now.
+    /// Makes the requested records durable. Returns the commit watermark.
     pub fn commit(&mut self) -> u64 {
         let mut asked = self.shared.lock();
         let upto = asked.take(&mut self.syncer);
@@ -169,14 +170,14 @@ impl CommitByHand {
         self.shared.synced.load(Ordering::Acquire)
     }
 
-    /// The disk fails.
+    /// Makes the disk fail.
     pub fn fail(&mut self) {
         self.shared.fail(io::Error::other("the disk failed in a simulation"));
     }
 }
 
 impl Asked {
-    /// What is to be durable next, with a syncer for its log.
+    /// Takes the pending sync request, and the syncer of its log.
     fn take(&mut self, syncer: &mut Syncer) -> Option<Tail> {
         if let Some(next) = self.next.take() {
             *syncer = next;
@@ -199,7 +200,7 @@ impl Shared {
         self.asked.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// Waits for what is asked next and makes it durable; false when it is over.
+    /// Waits for the next sync request and serves it; returns false at the end.
     fn commit_next(&self, syncer: &mut Syncer, pace: &mut Pace<impl Clock>) -> bool {
         let mut asked = self.lock();
         let mut upto = loop {
@@ -232,7 +233,8 @@ impl Shared {
         }
     }
 
-    /// Never goes back: a sync that was asked for before the journal went on in another log may end after that.
+    /// Raises the commit watermark. It never goes back: a sync that began before the journal moved to another log may
+    /// end after the move.
     fn has_synced(&self, upto: u64) {
         self.synced.fetch_max(upto, Ordering::Release);
     }

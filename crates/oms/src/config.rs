@@ -1,4 +1,4 @@
-//! What an OMS is told: its lanes and its journal, what can be traded by whom, which thread does what.
+//! Configuration of an OMS: lanes and journal, instruments and rights, threads.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,60 +12,60 @@ use crate::answers::VenueWatch;
 use crate::commit::AckLevel;
 use crate::lanes::LanesConfig;
 
-/// How an OMS runs.
+/// Configuration of an OMS.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// Its lanes.
     pub lanes: LanesConfig,
     /// Its journal.
     pub journal: LogConfig,
-    /// What can be traded, and by whom.
+    /// Instruments, accounts, venues and sessions, with their limits and rights.
     pub desk: Desk,
     /// Orders expected before the next start.
     pub expected_orders: usize,
-    /// Which thread does what.
+    /// Assignment of the work to threads.
     pub layout: Layout,
-    /// How the core's thread passes the time.
+    /// Wait strategy of the core's thread.
     pub wait: Wait,
     /// The processor of the core's thread.
     pub cpu: Option<usize>,
-    /// The processor of the other threads, where a layout has some. They share it, and yield.
+    /// The processor of the other threads, in layouts that have some. They share it, and yield.
     pub other_cpu: Option<usize>,
     /// The priority of the core's thread.
     pub priority: Priority,
-    /// What is said to sessions without lanes is kept as a [history](crate::history), for a front that tells them.
+    /// Whether reports to sessions without lanes are kept as a [history](crate::history), which a front end reads.
     pub history: bool,
-    /// Inputs between two snapshots, and one at the end of a day; zero for none. They are made by a thread beside the core,
-    /// which takes as much memory as the core itself.
+    /// Inputs between two snapshots, and one at the end of a day; zero for none. A thread beside the core makes them,
+    /// and takes as much memory as the core itself.
     pub snapshot_every: u64,
-    /// While the core's thread spins with nothing to do, it rehearses: see `crates/oms/src/rehearsal.rs`.
+    /// Whether the core's thread runs a warm-up while it spins idly: see `crates/oms/src/rehearsal.rs`.
     pub warm: bool,
-    /// What is random otherwise, for tests that must come out the same: none.
+    /// Seed in place of all randomness, for reproducible tests; `None` otherwise.
     pub seed: Option<u64>,
 }
 
-/// What can be traded, by whom, where. The journal takes what is new in it at every start and by
-/// [`Sequencer::define`](crate::Sequencer::define), and ends what is gone.
+/// Trading configuration: instruments, accounts, venues, sessions, limits and rights. Every start and
+/// [`Sequencer::define`](crate::Sequencer::define) journal its additions, and end what it no longer lists.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Desk {
-    /// What can be traded.
+    /// Instruments that can be traded.
     pub instruments: Vec<Instrument>,
-    /// Who may trade, and how much.
+    /// Accounts that may trade, with their limits.
     pub accounts: Vec<AccountLimits>,
-    /// Where.
+    /// Rules of the venues.
     pub venues: Vec<VenueRules>,
-    /// What accounts may do in single symbols.
+    /// Limits of accounts in single symbols.
     pub symbols: Vec<SymbolLimits>,
-    /// How much all of them together may do, if that is limited.
+    /// Limits of all accounts together, if there are any.
     pub firm: Option<FirmLimits>,
-    /// Through which sessions.
+    /// Sessions, with their rights.
     pub sessions: Vec<SessionConfig>,
-    /// What is done after which code of a venue.
+    /// Reactions to the reject codes of venues.
     pub rejects: Vec<RejectRule>,
-    /// What is expected of each venue. A venue without an entry may take any time to answer.
+    /// Expectations of each venue. A venue without an entry may take any time to answer.
     pub watch: Vec<VenueWatch>,
     /// The names of venues, and of the users that sessions belong to. A number keeps its name while something bears the
-    /// number, as [`Borne`](crate::Borne) tells; one that has no name here is not checked.
+    /// number, see [`Borne`](crate::Borne); a number without a name here is not checked.
     pub names: Vec<Name>,
 }
 
@@ -74,21 +74,21 @@ pub struct Desk {
 pub struct SessionConfig {
     /// Its number.
     pub session: u16,
-    /// What must hold its requests before anything of them leaves.
+    /// Durability level of its requests: nothing of them leaves before it is reached.
     pub level: AckLevel,
     /// Whether its orders are canceled when it is lost.
     pub cancel_on_disconnect: bool,
-    /// The accounts that it may trade for; [`tickpath_orders::ALL_ACCOUNTS`] for every one.
+    /// The accounts that it may trade for; [`tickpath_orders::ALL_ACCOUNTS`] for all accounts.
     pub accounts: Vec<AccountId>,
     /// The kinds of request that it may not make: the sum of [`tickpath_orders::MAY_NEW`] and its like.
     pub withheld: u8,
     /// Largest quantity and notional of one order, and messages a window; as in [`tickpath_orders::SessionRules`].
     pub limits: SessionLimits,
-    /// How fast its requests are taken.
+    /// Rate limit of its requests.
     pub rate: Rate,
 }
 
-/// What a session may do at most; zero turns a check off.
+/// Limits of a session; zero turns a check off.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SessionLimits {
     /// Largest quantity of one order.
@@ -101,7 +101,7 @@ pub struct SessionLimits {
     pub rate_window_ns: u64,
 }
 
-/// How the work is put on threads.
+/// Assignment of the work to threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Layout {
     /// One thread does everything.
@@ -117,7 +117,7 @@ impl Layout {
     /// All layouts.
     pub const ALL: [Self; 3] = [Self::Inline, Self::Split, Self::Mutex];
 
-    /// The word on the command line.
+    /// Returns the word on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Inline => "inline",
@@ -133,7 +133,7 @@ impl fmt::Display for Layout {
     }
 }
 
-/// A word that is no layout.
+/// A word that names no layout.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is no layout; use inline, split or mutex")]
 pub struct ParseLayoutError(String);

@@ -2,9 +2,9 @@
 //!
 //! ```text
 //!   DayEnd asked for
-//!     ├─ the day is over already, or has not begun, or its roll would find no room on the disk: refused, nothing changed
-//!     ├─ orders whose venue has not confirmed their end: Doubt (journaled), so that they outlive the day, and are asked for
-//!     ├─ DayEnd (journaled): the core expires what waits here, and what venues expire by their rules
+//!     ├─ the day is over, or has not begun, or the disk lacks room for its roll: refused, nothing changed
+//!     ├─ orders whose venue has not confirmed their end: Doubt (journaled), to outlive the day and be asked for
+//!     ├─ DayEnd (journaled): the core expires waiting orders, and those that venues expire by their rules
 //!     └─ roll: the journal's log and the history's go into the archive, the next day's begin
 //! ```
 
@@ -27,13 +27,13 @@ const LAST_BYTES: u64 = 4 << 10;
 /// Bytes in the logs for each order that ends with the day.
 const ORDER_BYTES: u64 = 512;
 
-/// File descriptors that a roll has open beside those from before it, at most: logs, folders, the archive's.
+/// Max file descriptors that a roll opens beyond those already open: logs, folders, the archive's.
 const DESCRIPTORS: usize = 32;
 
-/// Why an admin command was refused. It has changed nothing.
+/// Reason why an admin command was refused. It has changed nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
-    /// The core would not take it.
+    /// The core refused it.
     #[error(transparent)]
     Core(#[from] WordError),
     /// The day is over.
@@ -60,7 +60,7 @@ pub enum CommandError {
          run the command again"
     )]
     NoRoom {
-        /// What the roll needs, in MiB.
+        /// Space that the roll needs, in MiB.
         mebibytes: u64,
         /// The journal's folder.
         folder: String,
@@ -81,14 +81,14 @@ pub enum CommandError {
 }
 
 impl<C: Clock> Sequencer<C> {
-    /// Checks that a day may end as it is named; a day of zero has no name, and is not held against others.
+    /// Checks that a day may end under its name; a day of zero has no name, and passes.
     pub(crate) fn check_day(&self, end: &DayEnd) -> Result<(), CommandError> {
         let now = self.clock.calibration().utc_ns_of(self.clock.ticks());
         let calendar = self.due.calendar.as_ref();
         let today = calendar.map_or_else(|| utc_day(now), |calendar| calendar.today(now));
         match (end.day, self.last_day) {
             (0, _) => Ok(()),
-            // A last day that lies ahead was named by mistake, and blocks no other.
+            // A last day in the future was named by mistake, and blocks no other day.
             (day, last) if day <= last && last <= today => Err(CommandError::Ended { day, last }),
             (day, _) if day > today => {
                 let zone = calendar.map_or("UTC", Calendar::zone_name).to_owned();
@@ -105,10 +105,10 @@ impl<C: Clock> Sequencer<C> {
         let reserved = config.reserve_bytes.next_multiple_of(segment);
         let history = self.history.as_ref().map(History::offset);
         let logs = 1 + u64::from(history.is_some());
-        // The first segment, and the next one, which is made ahead of need.
+        // The first segment, and the next segment, which is made ahead of need.
         let roll = logs * (2 * segment + reserved + LOG_OVERHEAD);
         let bytes = LAST_BYTES + self.core.live().count() as u64 * ORDER_BYTES;
-        // What fits into a segment that is begun needs no room.
+        // Records that fit into a segment in use need no room.
         let beyond = |offset: u64| (offset + bytes).saturating_sub(segment).next_multiple_of(segment);
         let reports = beyond(self.journal.tail().offset) + history.map_or(0, beyond) + LOG_OVERHEAD;
         let folder = config.place.dir();
@@ -124,7 +124,7 @@ impl<C: Clock> Sequencer<C> {
         ballast.hold_descriptors(DESCRIPTORS).map_err(refused)
     }
 
-    /// Puts the day orders in doubt whose end their venue has not confirmed, and does not by its rules. Returns how many.
+    /// Puts those day orders in doubt whose end neither a report nor the venue's rules confirm. Returns their number.
     pub(crate) fn doubt_unconfirmed(&mut self) -> Result<usize, OmsError> {
         let open: Vec<(OrderId, VenueId)> = self.core.unconfirmed_day_orders().collect();
         let unconfirmed = open.iter().filter(|(_, venue)| !self.answers.expires_day_orders(*venue));
@@ -135,7 +135,7 @@ impl<C: Clock> Sequencer<C> {
         Ok(unconfirmed.len())
     }
 
-    /// Moves the day's logs into the archive, and has a snapshot made of where they ended.
+    /// Moves the day's logs into the archive, and requests a snapshot of their end.
     #[cold]
     pub(crate) fn archive(&mut self, ballast: Option<Ballast>) -> Result<(), OmsError> {
         self.told_strangers = false;

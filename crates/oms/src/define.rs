@@ -1,4 +1,4 @@
-//! What a desk changes in what is defined: at a start, and while the OMS runs.
+//! Changes of the definitions by a desk: at a start, and while the OMS runs.
 
 use tickpath_clock::Clock;
 use tickpath_oms_journal::JournalError;
@@ -12,10 +12,10 @@ use crate::outbound::Outbound;
 use crate::sequencer::Sequencer;
 
 impl<C: Clock> Sequencer<C> {
-    /// Makes of what can be traded, by whom and where, what a desk says: journals what differs, and nothing else. A right
-    /// that is gone denies the next order. Says how many definitions differ. What must hold a session's requests may
-    /// become more at once, and less at the next start: what is held keeps its place. A desk that gives a number another
-    /// meaning while something bears the number is refused with [`OmsError::Borne`], and nothing of it is taken.
+    /// Replaces the definitions by those of a desk: journals the differences only, and returns their number. A removed
+    /// right denies the next order; a session's durability level rises at once, but falls only at the next start,
+    /// because held outputs keep their place. A desk that gives a number another meaning while something bears the
+    /// number is refused as a whole with [`OmsError::Borne`].
     #[cold]
     pub fn define(&mut self, desk: &Desk) -> Result<usize, OmsError> {
         self.may_define(desk)?;
@@ -25,7 +25,7 @@ impl<C: Clock> Sequencer<C> {
         }
         let changes = self.journal_changes(desk)?;
         if changes > 0 && !self.disk_failed {
-            // What comes next finds its memory ready, as behind a start.
+            // The next records find their memory ready, as after a start.
             match self.journal.sync().and_then(|()| self.journal.reserve()) {
                 Err(JournalError::Disk(e)) => self.fail_disk(&e.to_string()).map(drop)?,
                 synced => synced?,
@@ -34,8 +34,8 @@ impl<C: Clock> Sequencer<C> {
         Ok(changes)
     }
 
-    /// The same at a start. After a loss of power, what the definitions were says what may have left: whoever calls has
-    /// them on the disk before anything leaves under them.
+    /// Journals a desk's differences, as [`Self::define`] and a start do. The caller syncs them before anything leaves
+    /// under them: after a power loss, the definitions limit what may have left.
     pub(crate) fn journal_changes(&mut self, desk: &Desk) -> Result<usize, OmsError> {
         let names = self.definitions.new_names(&desk.names);
         let changes = self.definitions.changes(definitions(desk));
@@ -55,12 +55,12 @@ impl<C: Clock> Sequencer<C> {
         Ok(names.len() + changes.len())
     }
 
-    /// Whether every number of the desk means what it meant, or nothing bears it.
+    /// Checks that every number of the desk keeps its meaning, or that nothing bears it.
     fn may_define(&self, desk: &Desk) -> Result<(), Borne> {
         identity::check(&self.core, &self.definitions, desk, |session| self.has_reports(session))
     }
 
-    /// Whether a session was ever sent a report: its lane and the history number them from the first one on.
+    /// Returns whether a session was ever sent a report: its lane and the history number them from the first report on.
     fn has_reports(&self, session: u16) -> bool {
         let place = usize::from(session);
         let by_lane = self.sessions.get(place).and_then(Outbound::log).map_or(0, tickpath_log::Writer::sequence);
@@ -68,8 +68,8 @@ impl<C: Clock> Sequencer<C> {
         by_lane > 0 || by_front > 0
     }
 
-    /// A symbol whose number has another meaning now has no prices until its market tells some: the old ones were another
-    /// symbol's.
+    /// Clears the prices of a symbol whose number has another meaning now, until its market sends new ones: the old
+    /// prices belong to another symbol.
     fn forget_prices(&mut self, change: &Input) {
         let Input::Instrument(instrument) = change else { return };
         let is_another = |was| identity::is_another(was, instrument);
@@ -81,7 +81,7 @@ impl<C: Clock> Sequencer<C> {
     }
 }
 
-/// Notes what must hold a session's requests, if it is more than what must so far.
+/// Raises the durability level of a session's requests, and never lowers it.
 pub(crate) fn raise(levels: &mut Vec<AckLevel>, session: u16, level: AckLevel) {
     let place = usize::from(session);
     if levels.len() <= place {

@@ -1,42 +1,42 @@
-//! Why an OMS stops, or does not start.
+//! Reasons why an OMS stops, or does not start.
 
 use tickpath_log::{OpenError, Place, Process, PublishError, ReadError};
 use tickpath_oms_journal::{JournalError, LaneKind, LineId};
 
 use crate::identity::Borne;
 
-/// Why the OMS stopped, or did not start.
+/// Reason why the OMS stopped, or did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum OmsError {
     /// A lane or the journal cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// An OMS runs already that has what this one would have.
+    /// Another OMS runs with the same journal or lanes.
     #[error("{} is an OMS {has} already; stop that one, or give this one another", Process(*.pid))]
     Runs {
-        /// The other one.
+        /// Process of the other OMS.
         pid: u32,
-        /// With which name, or on which journal.
+        /// The name or the journal that it has.
         has: String,
     },
-    /// The journal, its archive, a snapshot or the history. A log of them that cannot be opened or read is [`Self::Open`] or
-    /// [`Self::Read`].
+    /// An error of the journal, its archive, a snapshot or the history. If one of their logs cannot be opened or read,
+    /// the error is [`Self::Open`] or [`Self::Read`].
     #[error(transparent)]
     Journal(JournalError),
-    /// A lane refuses a message for good.
+    /// A lane refuses a message permanently.
     #[error("a lane refuses a message: {0}")]
     Lane(#[source] PublishError),
     /// A log is damaged.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// The journal knows less than its lanes.
+    /// The journal knows less than its lanes: it is an old copy, or was cut.
     #[error(
         "{lane} ({place}) holds what the journal does not know: the journal is a copy from before, or was cut. Restore the whole journal; or, to go on with this one, remove that lane: what the journal knows is asked for then, and what it does not know must be asked of the venue"
     )]
     JournalBehind {
-        /// Which lane.
+        /// The lane that is ahead.
         lane: LaneKind,
-        /// Where it lies.
+        /// The place of the lane.
         place: Place,
     },
     /// A desk gives numbers another meaning while something bears them. Nothing of the desk was taken.
@@ -48,21 +48,21 @@ pub enum OmsError {
     /// A line cannot be opened.
     #[error("{line}: {reason}")]
     Line {
-        /// Which.
+        /// The line.
         line: LineId,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// The system gives no more sockets.
+    /// The system refuses another socket.
     #[error("the system gives no sockets ({0}); raise the limit of open files")]
     Sockets(#[source] std::io::Error),
     /// The host's scheduler refused.
     #[error(transparent)]
     Schedule(#[from] tickpath_clock::ScheduleError),
-    /// Sessions cannot come in.
+    /// The front end could not be opened, or has failed.
     #[error(transparent)]
     Front(Box<dyn std::error::Error + Send + Sync>),
-    /// Sockets cannot be served so.
+    /// The layout serves no sockets.
     #[error("the layout 'mutex' serves no sockets; use inline or split")]
     NoServer,
     /// A thread could not be started.
@@ -71,7 +71,7 @@ pub enum OmsError {
 }
 
 impl From<JournalError> for OmsError {
-    /// A log that cannot be opened or read is the same error, whether the log is a lane or the journal.
+    /// Converts a journal error. A log that cannot be opened or read is the same error for a lane and the journal.
     #[cold]
     fn from(e: JournalError) -> Self {
         match e {

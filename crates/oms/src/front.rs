@@ -1,8 +1,8 @@
-//! The front: whoever brings in sessions that have no lanes of their own, and tells them what was said to them.
+//! Session front end: brings in sessions that have no lanes of their own, and sends them their reports.
 //!
-//! The front and the core meet at three places: what sessions ask goes to `take`, with its number and T1; what is said to
-//! them is in the [history](crate::history); all else, questions and notices, passes through a [`Window`], in turns in
-//! which the core has nothing better to do.
+//! Front end and core meet at three places: requests of sessions go to `take`, with their number and T1; reports to the
+//! sessions are in the [history](crate::history); questions and notices pass through a [`Window`], in turns in which
+//! the core is idle.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,51 +14,52 @@ use crate::lanes::Event;
 
 pub use crate::sequencer::{Bell, Window};
 
-/// Sessions that a front brings in are below this.
+/// Sessions of a front end have numbers below this one.
 pub const MOST_SESSIONS: u16 = 65_000;
 
-/// What is done with a message of a session: its lane, T1, and itself.
+/// Input sink for a session's messages: lane, T1, message.
 pub trait Take: FnMut(LaneKind, u64, Event<'_>) -> Result<(), OmsError> {}
 
 impl<F: FnMut(LaneKind, u64, Event<'_>) -> Result<(), OmsError>> Take for F {}
 
-/// Brings sessions in. The core's thread polls it, or it has one of its own.
+/// Session front end. The core's thread polls it, or it has a thread of its own.
 pub trait Front: Send {
-    /// One turn; says how much was done. It never waits.
+    /// Does one turn without waiting; returns the amount of work done.
     fn poll(&mut self, take: &mut impl Take) -> Result<usize, OmsError>;
 
     /// Sleeps until there may be work, or the time is over: only on a thread of its own.
     fn sleep(&mut self, timeout_ns: u64);
 }
 
-/// What a front begins with.
+/// Initial state of a front end.
 #[derive(Debug)]
 pub struct Opening {
     /// The number of the next request of each session.
     pub next_request: Vec<u64>,
-    /// How far the journal has come meanwhile.
+    /// The journal's progress with requests.
     pub journaled: Journaled,
-    /// It has a thread of its own, and may sleep there.
+    /// Whether the front end has a thread of its own, and may sleep there.
     pub has_thread: bool,
 }
 
-/// How far the journal has come with requests: as far as they were taken, where the core's thread takes them itself.
+/// The journal's progress with requests. Where the core's thread polls the front end, all taken requests are journaled.
 #[derive(Debug, Clone, Default)]
 pub struct Journaled {
-    /// When this process began.
+    /// Number of the next request of each session when this process began.
     begun: Vec<u64>,
-    /// What the core says, and the place of session 0 in it.
+    /// Progress that the core publishes, and the place of session 0 in it.
     taken: Option<(Arc<[AtomicU64]>, usize)>,
 }
 
 impl Opening {
-    /// A front that the core's thread polls.
+    /// Returns the state of a front end that the core's thread polls.
     pub(crate) fn inline(next_request: Vec<u64>) -> Self {
         let journaled = Journaled { begun: next_request.clone(), taken: None };
         Self { next_request, journaled, has_thread: false }
     }
 
-    /// A front with a thread of its own: the core tells how far it is, session 0 at this place.
+    /// Returns the state of a front end with a thread of its own: the core publishes its progress, with session 0 at
+    /// this place.
     pub(crate) fn outside(next_request: Vec<u64>, taken: Arc<[AtomicU64]>, first: usize) -> Self {
         let journaled = Journaled { begun: next_request.clone(), taken: Some((taken, first)) };
         Self { next_request, journaled, has_thread: true }
@@ -66,16 +67,17 @@ impl Opening {
 }
 
 impl Journaled {
-    /// The number of a session's first request that is not in the journal yet, if those below `taken` were taken.
+    /// Returns the number of a session's first request that is not in the journal yet, if those below `taken` were
+    /// taken.
     pub fn upto(&self, session: u16, taken: u64) -> u64 {
         let Some((core, first)) = &self.taken else { return taken };
-        // Pairs with the release of the core: what it says is in the journal.
+        // Pairs with the Release of the core: the requests below the number are in the journal.
         let upto = core.get(first + usize::from(session)).map_or(0, |upto| upto.load(Ordering::Acquire));
         upto.max(self.begun.get(usize::from(session)).copied().unwrap_or(0))
     }
 }
 
-/// Of an OMS whose sessions all have lanes.
+/// Uninhabited front end: every session uses shared-memory lanes.
 #[derive(Debug)]
 pub enum NoFront {}
 

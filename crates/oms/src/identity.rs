@@ -1,15 +1,15 @@
-//! What the numbers of symbols, accounts, venues and sessions mean, and the rule that none changes its meaning while
-//! something bears it.
+//! Identity of the numbers of symbols, accounts, venues and sessions: no number changes its meaning while something
+//! bears it.
 //!
 //! ```text
 //!   symbol    name, venue, multiplier, currency   borne by orders, positions, triggers, foreign reports, its kill switch
 //!   account   currency                            borne by orders, positions, foreign reports, its kill switch
-//!   venue     name                                borne by orders, foreign reports, and what bears a symbol that trades there
-//!   session   the name of its user                borne by orders, requests, its kill switch, and any report ever sent to it
+//!   venue     name                                borne by orders, foreign reports, and the bearers of its symbols
+//!   session   the name of its user                borne by orders, requests, its kill switch, any report sent to it
 //! ```
-//! Orders are those that are open, and those of the day. Tick sizes, lots, hours, limits and rights are no meaning: they
-//! change at any time. The rule is a pure function of what the journal holds and of the desk. It is asked before the
-//! first difference is journaled, so a journal never holds half of a desk that is refused, and old journals replay as ever.
+//! Open orders and the orders of the day count. Tick sizes, lots, hours, limits and rights are no part of a meaning:
+//! they change at any time. The rule is a pure function of the journal's content and the desk. It is checked before the
+//! first difference is journaled, so a journal never holds half of a refused desk, and old journals replay as before.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,24 +20,24 @@ use tickpath_orders::{AccountLimits, Bearer, Core, Instrument, NAME_SESSION, NAM
 
 use crate::config::Desk;
 
-/// Why a desk is not taken: each number that would get another meaning while something bears it. As text each conflict is
-/// a sentence on a line of its own.
+/// Reason why a desk is refused: each number whose meaning would change while something bears it. Its text is a
+/// sentence on a line of its own for each conflict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Borne {
     /// The conflicts, at least one.
     pub list: Vec<Conflict>,
 }
 
-/// A number that would get another meaning.
+/// A number that would change its meaning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conflict {
-    /// The number that the desk gives away.
+    /// The number that the desk reassigns.
     pub of: Identity,
-    /// What the number means, what the desk says, what bears the number, and the remedy.
+    /// The number's meaning, the desk's meaning, the bearer of the number, and the remedy.
     pub sentence: String,
 }
 
-/// A number, and what it is the number of.
+/// A number and its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Identity {
     /// A symbol.
@@ -50,7 +50,8 @@ pub enum Identity {
     Session(u16),
 }
 
-/// Checks a desk against what the journal holds; `has_reports` says whether a session was ever sent a report.
+/// Checks a desk against the journal's definitions and orders; `has_reports` returns whether a session was ever sent a
+/// report.
 pub(crate) fn check(
     core: &Core,
     known: &Definitions,
@@ -69,7 +70,7 @@ pub(crate) fn check(
     if list.is_empty() { Ok(()) } else { Err(Borne { list }) }
 }
 
-/// Whether a number would mean another instrument. One that had no name or no currency may get it.
+/// Returns whether a number would mean another instrument. A missing name or currency may be added.
 pub(crate) fn is_another(was: &Instrument, wanted: &Instrument) -> bool {
     let is_named = was.name != Symbol::default() && was.name != wanted.name;
     is_named || !differences(was, wanted).is_empty()
@@ -121,7 +122,7 @@ fn another_symbol(was: &Instrument, wanted: &Instrument, bearer: Bearer) -> Stri
     )
 }
 
-/// What differs between two instruments of one name that is a part of their meaning.
+/// Returns the differences between two instruments of one name that change their meaning.
 fn differences(was: &Instrument, wanted: &Instrument) -> Vec<String> {
     let mut list = Vec::new();
     if was.venue != wanted.venue {
@@ -134,7 +135,7 @@ fn differences(was: &Instrument, wanted: &Instrument) -> Vec<String> {
     list
 }
 
-/// The change of a currency that was set.
+/// Returns the change of a currency that was set.
 fn other_currency(was: [u8; 4], wanted: [u8; 4]) -> Option<String> {
     let word = |currency: [u8; 4]| match currency {
         [0, ..] => "none".to_owned(),
@@ -154,7 +155,7 @@ fn account(core: &Core, known: &Definitions, wanted: &AccountLimits) -> Option<C
     Some(Conflict { of: Identity::Account(number), sentence })
 }
 
-/// The names of a desk that belong to a number with another name so far, or that had another number.
+/// Returns the names of a desk whose number has another name so far, or none.
 fn known_otherwise<'a>(known: &'a Definitions, desk: &'a Desk) -> impl Iterator<Item = &'a Name> {
     desk.names.iter().filter(move |name| known.name(name.of, name.number) != Some(*name))
 }

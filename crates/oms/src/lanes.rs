@@ -1,5 +1,5 @@
-//! The logs between clients, OMS, venues and operators. The OMS makes them all, and each names the journal that it
-//! belongs to, the start that made it, and its one mandatory reader; the others join.
+//! The logs between clients, OMS, venues and operators. The OMS makes them all, and each names its journal, the start
+//! that made it, and its one mandatory reader; clients, venues and operators join.
 
 use tickpath_clock::{Calibration, sleep_ns};
 use tickpath_log::{
@@ -11,67 +11,67 @@ use tickpath_oms_journal::{LaneKind, LineId};
 
 use crate::line::LineConfig;
 
-/// Where the lanes of one OMS lie, and how large they are.
+/// Location and size of the lanes of one OMS.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LanesConfig {
-    /// What the lanes' names begin with.
+    /// Prefix of the lanes' names.
     pub name: String,
-    /// Client sessions, from 0.
+    /// Number of client sessions, counted from 0.
     pub sessions: u16,
-    /// Venues that come by lanes, each by its number.
+    /// Numbers of the venues that are reached by lanes.
     pub venues: Vec<VenueId>,
     /// Lines to all other venues.
     pub lines: Vec<LineConfig>,
     /// Bytes of each request lane.
     pub request_bytes: usize,
-    /// Bytes of each report log: a client that lags by more than this learns how many reports it missed.
+    /// Bytes of each report log: a client that lags by more loses reports, and receives their number.
     pub report_bytes: usize,
 }
 
-/// What a lane, a line, or a front brings.
+/// Event of a lane, a line, or a front end.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// A message.
     Message(&'a Message<'a>),
-    /// So many messages are gone.
+    /// Number of messages that are lost.
     Missed(u64),
-    /// It is damaged: nothing more comes.
+    /// The lane is damaged, for this reason: no more events follow.
     Damaged(String),
-    /// Its client has come, or is gone.
+    /// The session's client has connected, or disconnected.
     Login(bool),
-    /// A line's venue has not got this request.
+    /// A request that the line's venue does not have.
     Returned(&'a Message<'a>),
-    /// A line's venue may have lost something: requests or reports, as a doubt says it, and so many of them if that is known.
+    /// A line's venue may have lost requests or reports.
     Lost {
-        /// As [`tickpath_orders::Doubt`] has it.
+        /// Requests or reports, coded as in [`tickpath_orders::Doubt`].
         what: u8,
-        /// How many; zero if that is not known.
+        /// Number of messages; zero if it is not known.
         messages: u64,
     },
-    /// A line is connected, and all below this number of its lane was given back.
+    /// A line is connected: each request below this number of its lane is proven, in doubt or given back.
     LineUp(u64),
-    /// A line is not connected, and why.
+    /// A line is not connected, for this reason.
     LineDown(&'a str),
 }
 
 /// A client's ends of its lanes.
 pub struct SessionLanes {
-    /// To the OMS.
+    /// Requests to the OMS.
     pub requests: Writer,
-    /// From the OMS.
+    /// Reports from the OMS.
     pub reports: Reader,
 }
 
 /// A venue's ends of its lanes.
 pub struct VenueLanes {
-    /// From the OMS.
+    /// Requests from the OMS.
     pub requests: Reader,
-    /// To the OMS.
+    /// Reports to the OMS.
     pub reports: Writer,
 }
 
 impl LanesConfig {
-    /// Lanes of a mebibyte, which stay in a core's second-level cache.
+    /// Returns lanes of a mebibyte each, which stay in a processor's second-level cache.
     pub fn new(name: &str, sessions: u16, venues: &[VenueId]) -> Self {
         let (request_bytes, report_bytes) = (1 << 20, 1 << 20);
         Self {
@@ -84,7 +84,7 @@ impl LanesConfig {
         }
     }
 
-    /// All lanes.
+    /// Returns all lanes.
     pub fn kinds(&self) -> impl Iterator<Item = LaneKind> + '_ {
         let sessions = (0..self.sessions).flat_map(|s| [LaneKind::Requests(s), LaneKind::Reports(s)]);
         let venues = self.venues.iter().flat_map(|&v| [LaneKind::VenueRequests(v), LaneKind::VenueReports(v)]);
@@ -92,7 +92,7 @@ impl LanesConfig {
         sessions.chain(venues).chain(lines).chain([LaneKind::Control])
     }
 
-    /// All venues, by lanes or by lines.
+    /// Returns all venues, those with lanes before those with lines.
     pub fn all_venues(&self) -> Vec<VenueId> {
         let mut venues: Vec<VenueId> = self.lines.iter().map(|line| line.id.venue).collect();
         venues.dedup();
@@ -100,7 +100,7 @@ impl LanesConfig {
         venues
     }
 
-    /// A lane as the OMS makes it, without its owner.
+    /// Returns a lane's configuration as the OMS makes it, without the owner.
     pub fn lane(&self, kind: LaneKind) -> Result<Config, OpenError> {
         let (what, bytes) = match kind {
             LaneKind::Requests(session) => (format!("s{session}.requests"), self.request_bytes),
@@ -110,7 +110,7 @@ impl LanesConfig {
             LaneKind::Line(LineId { venue, line }) => (format!("v{venue}.line{line}"), self.request_bytes),
             LaneKind::Control => ("control".to_owned(), CONTROL_BYTES),
         };
-        // A report log goes on without its reader; all others are of no use without theirs.
+        // A report log works without its reader; all other lanes are useless without theirs.
         let mandatory = !matches!(kind, LaneKind::Reports(_));
         let policy = if mandatory { Policy::Fail } else { Policy::Overwrite };
         let place = Place::shared_memory(&format!("{}.{what}", self.name))?;
@@ -119,7 +119,7 @@ impl LanesConfig {
         Ok(Config { segment_bytes, mandatory, ..topic })
     }
 
-    /// The client's ends of a session's lanes. They are not there before the OMS has made them.
+    /// Opens the client's ends of a session's lanes, which exist once the OMS has made them.
     pub fn join_session(&self, session: u16, calibration: &Calibration) -> Result<SessionLanes, OpenError> {
         let requests = Writer::join(&self.lane(LaneKind::Requests(session))?, calibration)?;
         let reports = self.lane(LaneKind::Reports(session))?;
@@ -127,8 +127,8 @@ impl LanesConfig {
         Ok(SessionLanes { requests, reports })
     }
 
-    /// A venue's ends of its lanes. They are not there before the OMS has made them. It reads on where its last process
-    /// has stopped.
+    /// Opens a venue's ends of its lanes, which exist once the OMS has made them. Reading resumes where the venue's
+    /// last process stopped.
     pub fn join_venue(&self, venue: VenueId, calibration: &Calibration) -> Result<VenueLanes, OpenError> {
         let requests = self.lane(LaneKind::VenueRequests(venue))?;
         let requests = Reader::open(&requests.place, Start::Cursor, Registration::Mandatory)?;
@@ -136,19 +136,19 @@ impl LanesConfig {
         Ok(VenueLanes { requests, reports })
     }
 
-    /// The operator's end of the control lane: kills, resolutions, questions, ends of days, each as the journal's record
-    /// of that kind.
+    /// Opens the operator's end of the control lane: kills, resolutions, questions and ends of days, each as the
+    /// journal's record of that kind.
     pub fn join_control(&self, calibration: &Calibration) -> Result<Writer, OpenError> {
         Writer::join(&self.lane(LaneKind::Control)?, calibration)
     }
 
-    /// Refuses where another OMS has these lanes: it reads the words of the operator, as no client can.
+    /// Returns an error if another OMS has these lanes: it reads the control lane, as no client can.
     pub(crate) fn refuse_another(&self) -> Result<(), OpenError> {
         let place = self.lane(LaneKind::Control)?.place;
         mandatory_reader(&place).map_or(Ok(()), |pid| Err(OpenError::HasReader { place, pid }))
     }
 
-    /// Removes all lanes. Processes that have them open keep what they have.
+    /// Removes all lanes. Processes that have them open keep their mappings.
     pub fn remove(&self) -> Result<(), OpenError> {
         for kind in self.kinds() {
             let place = self.lane(kind)?.place;
@@ -160,11 +160,11 @@ impl LanesConfig {
     }
 }
 
-/// The lanes' files as they lay when the OMS was ready, to see when they are removed.
+/// Files of the lanes as they lay when the OMS was ready, to detect their removal.
 #[derive(Debug, Default)]
 pub(crate) struct LaneFiles {
     files: Vec<(LaneKind, LogFile)>,
-    /// Looks so far.
+    /// Number of checks so far.
     looks: usize,
     is_told: bool,
 }
@@ -176,8 +176,8 @@ impl LaneFiles {
         Ok(Self { files, looks: 0, is_told: false })
     }
 
-    /// Looks at one lane, the operator's in every other turn, and at all if it is gone. Gives once how many are, and the
-    /// first of them.
+    /// Checks one lane, the control lane in every other turn, and all lanes if that lane is gone. Returns, once, the
+    /// number of removed lanes and the first of them.
     pub fn look(&mut self) -> Option<(usize, LaneKind)> {
         let control = self.files.len().checked_sub(1).filter(|_| !self.is_told)?;
         self.looks += 1;
@@ -193,15 +193,15 @@ impl LaneFiles {
     }
 }
 
-/// Bytes of the control lane: an operator says little.
+/// Bytes of the control lane, which carries few messages.
 const CONTROL_BYTES: usize = 64 << 10;
 
-/// How long another process has to see that the OMS which it reads has gone, and the pause between two looks.
+/// Max nanoseconds for another process to notice that its OMS has ended, and the pause between two checks.
 const LEAVING_NS: u64 = 3_000_000_000;
 const PAUSE_NS: u64 = 10_000_000;
 
-/// Removes a stale lane. Its reader may just be about to leave: a venue looks each tenth of a second whether its OMS is
-/// there. A reader of this process cannot leave while we wait. Nobody waits for the client of a session.
+/// Removes a stale lane, and waits for its reader to leave: a venue checks only each tenth of a second that its OMS is
+/// alive. A reader in this process cannot leave meanwhile and fails at once, and a session's client is evicted.
 pub(crate) fn take_away(kind: LaneKind, place: &Place) -> Result<(), OpenError> {
     if kind.is_of_session() {
         return evict(place);
@@ -218,7 +218,7 @@ pub(crate) fn take_away(kind: LaneKind, place: &Place) -> Result<(), OpenError> 
     }
 }
 
-/// Makes a lane for a journal, by the start with this epoch, beginning with this number.
+/// Makes a lane; its owner names the journal, the epoch of the start, and the lane's first number.
 pub(crate) fn make(config: Config, owner: Owner, calibration: &Calibration) -> Result<Writer, OpenError> {
     let config = Config { owner, first_sequence: owner.base, ..config };
     match config.mandatory {

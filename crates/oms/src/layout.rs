@@ -1,4 +1,4 @@
-//! Which thread does what.
+//! Thread layouts: the assignment of the work to threads.
 //!
 //! ```text
 //!  inline   one thread:  receive T1 ─> journal, core ─> venue T2 ─> reports
@@ -10,7 +10,7 @@
 //!           two threads that share the core
 //! ```
 //!
-//! With two processors the core of `split` has one of its own, and the other threads share the other.
+//! With two processors the core of `split` has its own, and the other threads share the second.
 
 mod inline;
 mod mutex;
@@ -34,7 +34,7 @@ pub use inline::Inline;
 pub(crate) use source::Source;
 
 impl Config {
-    /// Says which OMS it is, where another one has the journal or the lanes.
+    /// Returns the error with the process that already has the journal or the lanes, if that process is another OMS.
     fn who_runs(&self, e: OmsError) -> OmsError {
         let (place, pid, writes) = match &e {
             OmsError::Open(OpenError::HasWriter { place, pid }) => (place, *pid, true),
@@ -46,7 +46,7 @@ impl Config {
         }
         let is_it = |kind: &LaneKind| self.lanes.lane(*kind).is_ok_and(|lane| lane.place == *place);
         match self.lanes.kinds().find(is_it) {
-            // The other ends are those of clients and venues.
+            // The other ends belong to clients and venues.
             Some(kind) if kind.is_outbound() == writes && !kind.is_of_session() => {
                 OmsError::Runs { pid, has: format!("of the name '{}'", self.lanes.name) }
             }
@@ -55,8 +55,9 @@ impl Config {
     }
 }
 
-/// Runs an OMS on its threads until it is told to stop; what was published before `stop` was set, by a Release, is still
-/// taken. Calls `ready` when lanes and journal are open. Gives the gaps that the host made on the core's thread.
+/// Runs an OMS on its threads until `stop` is set; messages published before that, ordered by a Release, are still
+/// taken. Calls `ready` when lanes and journal are open, and returns the gaps that the host caused on the core's
+/// thread.
 pub fn run<C: Clock + Sync>(
     clock: C,
     config: &Config,
@@ -67,7 +68,7 @@ pub fn run<C: Clock + Sync>(
     run_with(clock, config, None::<fn(&mut Sequencer<C>, Opening) -> Result<NoFront, OmsError>>, ticks, stop, ready)
 }
 
-/// The same with a front, which is opened once lanes and journal are.
+/// Runs an OMS with a front end, which is opened after lanes and journal.
 pub fn run_with<C: Clock + Sync, F: Front>(
     clock: C,
     config: &Config,
@@ -87,16 +88,16 @@ fn run_on<C: Clock + Sync, F: Front>(
     stop: &AtomicBool,
     ready: impl FnOnce(),
 ) -> Result<Vec<Gap>, OmsError> {
-    // What that takes is not taken from the first orders.
+    // Measured here, so that the first orders do not pay for it.
     (config.wait == Wait::Adaptive).then(WakeUp::of_this_host);
     match config.layout {
         Layout::Inline => {
             let has_front = front.is_some();
-            // Opened first: its side threads must not share the core's CPU.
+            // Opened before the thread is pinned: side threads must not share the core's CPU.
             let mut agent = Inline::with_front(clock.clone(), config, front, ticks)?;
             settle(config.cpu, config.priority)?;
             ready();
-            // A look at sockets is a call to the kernel, and lanes are memory.
+            // A check of sockets is a system call; a check of lanes is a memory access.
             let mut gaps = Gaps::new(clock).of_calls(has_front || agent.sequencer().has_lines());
             agent::run(&mut agent, config.wait, stop, &mut gaps)?;
             agent.sequencer().stop()?;

@@ -1,4 +1,4 @@
-//! How much there is of everything, for whoever reads the counters.
+//! Levels of the OMS for the readers of its counters.
 
 use tickpath_clock::Clock;
 use tickpath_meter::Levels;
@@ -6,7 +6,7 @@ use tickpath_meter::Levels;
 use crate::sequencer::Sequencer;
 
 impl<C: Clock> Sequencer<C> {
-    /// Writes down how much there is of everything, for whoever reads the counters.
+    /// Publishes the current levels to the readers of the counters.
     pub(crate) fn look_at_levels(&mut self) {
         let levels = self.levels_now();
         if let Some(meter) = &mut self.meter {
@@ -14,7 +14,7 @@ impl<C: Clock> Sequencer<C> {
         }
     }
 
-    /// What whoever reads the counters is told beside requests and reports.
+    /// Returns the levels that the counters show beside requests and reports.
     pub(crate) fn levels_now(&self) -> Levels {
         let (counts, tail) = (self.core.counts(), self.journal.tail());
         [
@@ -40,7 +40,7 @@ impl<C: Clock> Sequencer<C> {
         ]
     }
 
-    /// Says how many sessions are logged in.
+    /// Publishes the number of sessions that are logged in.
     pub fn note_sessions(&mut self, sessions: u64) {
         if let Some(meter) = &mut self.meter {
             meter.sessions(sessions);

@@ -8,25 +8,25 @@
 //!                                      commit: a thread that makes the journal durable
 //! ```
 //!
-//! * [`Sequencer`] is the single writer: it journals an input, applies the core ([`tickpath_orders`]), and lets out what
-//!   the core says once the input is as durable as its session asks ([`AckLevel`]).
-//! * [`LanesConfig`] names the lanes, logs in shared memory: one pair for each client session, one pair for each venue,
-//!   one for the operator. The OMS makes them all.
-//! * [`layout`] puts the work on threads: `inline`, `split` or `mutex`.
-//! * [`front`] is where sessions come in that have no lanes: the server's sockets.
-//! * [`Agent`] is a duty cycle: `poll` does what there is to do and says how much that was.
-//! * The files are the crate `tickpath-oms-journal`, whose modules are also here: [`journal::Replay`] applies a journal, and
-//!   follows one that grows.
+//! * [`Sequencer`] is the single writer: it journals an input, applies the core ([`tickpath_orders`]), and releases the
+//!   core's outputs once the input is as durable as its session asks ([`AckLevel`]).
+//! * [`LanesConfig`] names the lanes, logs in shared memory: a pair for each client session, a pair for each venue, and
+//!   one lane for the operator. The OMS makes them all.
+//! * [`layout`] assigns the work to threads: `inline`, `split` or `mutex`.
+//! * [`front`] is the entry of sessions without lanes: the server's sockets.
+//! * [`Agent`] is a duty cycle: `poll` does the pending work and returns its amount.
+//! * The files belong to the crate `tickpath-oms-journal`, whose modules are re-exported here: [`journal::Replay`]
+//!   applies a journal, and follows a growing journal.
 //!
-//! Invariant: an input is in the journal before its outputs leave, and says where it came from; a source's cursor moves
-//! behind the journal.
-//! Invariant: an output's identity is its place in its lane. The core says the same after a replay, so a restart knows
-//! what lies above each lane's tail, and sends nothing twice. What was in a lane that is lost becomes `Unknown`, is
-//! asked for, and is never sent again.
-//! Invariant: a lane names its journal and the start that made it. What does not match is not that lane.
-//! Invariant: what waited is checked again before it leaves.
-//! Invariant: a number of a symbol, an account, a venue or a session keeps its meaning while an order, a position, a report
-//! or a kill switch bears it. A desk that says otherwise is refused before any of it is journaled.
+//! Invariant: an input is in the journal before its outputs leave, and its record names its source; a source's cursor
+//! moves behind the journal.
+//! Invariant: an output's identity is its place in its lane. A replay yields the same outputs, so a restart knows the
+//! outputs above each lane's tail, and sends nothing twice. The content of a lost lane becomes `Unknown`: the OMS asks
+//! the venue for it, and never sends it again.
+//! Invariant: a lane names its journal and the start that made it. A lane whose names do not match is treated as lost.
+//! Invariant: a request that waited is checked again before it leaves.
+//! Invariant: a number of a symbol, an account, a venue or a session keeps its meaning while an order, a position, a
+//! report or a kill switch bears it. A desk that changes such a meaning is refused before any of the desk is journaled.
 
 pub mod agent;
 mod answers;

@@ -1,4 +1,4 @@
-//! A line as it is configured: how it is opened, and how much it may send.
+//! Configuration of a line: how to open it, and how much it may send.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,29 +6,29 @@ use std::sync::Arc;
 use tickpath_oms_journal::LineId;
 use tickpath_venue::Line;
 
-/// A line as it is configured.
+/// Configuration of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LineConfig {
-    /// Which.
+    /// Id of the line.
     pub id: LineId,
-    /// How it is opened.
+    /// Function that opens the line.
     pub open: OpenLine,
-    /// Requests in any second, at most; zero for as many as come.
+    /// Max requests in any second; zero for no limit.
     pub rate_per_second: u32,
-    /// Requests without proof of receipt, at most.
+    /// Max requests without proof of receipt.
     pub window: u32,
-    /// After so long without its venue, in nanoseconds, what went by it is in doubt, and asked for by another line.
+    /// Nanoseconds without the venue after which the line's orders are in doubt, and asked for by another line.
     pub lost_after_ns: u64,
 }
 
-/// Opens a line: whoever adds a protocol gives one of these.
+/// Function that opens a line, which each protocol provides.
 #[derive(Clone)]
 pub struct OpenLine(pub(crate) Arc<Open>);
 
 type Open = dyn Fn() -> Result<Box<dyn Line>, String> + Send + Sync;
 
 impl OpenLine {
-    /// By this function, at each start. It connects nothing yet; what it says where it cannot is a sentence.
+    /// Wraps a function that opens the line at each start. The function connects nothing yet; its error is a sentence.
     pub fn new(open: impl Fn() -> Result<Box<dyn Line>, String> + Send + Sync + 'static) -> Self {
         Self(Arc::new(open))
     }

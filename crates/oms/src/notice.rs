@@ -1,4 +1,4 @@
-//! What an operator must hear: losses, doubts, neighbours that were set aside.
+//! Notices to the operator: losses, doubts, lanes that were set aside.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -7,78 +7,78 @@ use tickpath_market::{OrderId, VenueId};
 use tickpath_meter::NOTICES;
 use tickpath_oms_journal::{LaneKind, LineId};
 
-/// Notices that are kept; older ones are forgotten, and counted.
+/// Max notices that are kept; older notices are dropped, but stay counted.
 const MOST: usize = 1024;
 
-/// Something that happened to the OMS and that nobody would see otherwise.
+/// Event of the OMS that an operator must know and that shows nowhere else.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Notice {
     /// The journal's tail had not reached the disk when the host lost its power.
     TailLost {
         /// The first record that is gone.
         sequence: u64,
-        /// Bytes behind it that were of no use.
+        /// Useless bytes behind that record.
         bytes: u64,
     },
-    /// A lane was not there, or another journal's; a new one was made.
+    /// A lane was missing, or belonged to another journal; a new lane was made.
     LaneLost {
-        /// Which.
+        /// The lane.
         lane: LaneKind,
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// Lanes were removed from shared memory while the OMS runs.
     LanesRemoved {
-        /// How many.
+        /// Number of removed lanes.
         lanes: usize,
-        /// One of them.
+        /// One of those lanes.
         first: LaneKind,
     },
     /// Orders were put in doubt.
     Doubt {
-        /// Of which venue.
+        /// The venue of the orders.
         venue: VenueId,
-        /// How many are unknown now.
+        /// Number of orders that are unknown now.
         unknown: u64,
     },
-    /// Messages on a lane are gone before they were taken.
+    /// Messages on a lane were lost before they were taken.
     Missed {
-        /// Which lane.
+        /// The lane.
         lane: LaneKind,
-        /// How many.
+        /// Number of messages.
         messages: u64,
     },
-    /// A lane is damaged. Nothing more is taken from it; the others go on.
+    /// A lane is damaged. Nothing more is taken from it; the other lanes continue.
     Quarantined {
-        /// Which.
+        /// The lane.
         lane: LaneKind,
-        /// What is wrong.
+        /// The damage.
         why: String,
     },
     /// Requests had not left when the OMS ended: they wait, and are checked again before they leave.
     Returned {
-        /// To which venue.
+        /// The venue of the requests.
         venue: VenueId,
-        /// How many.
+        /// Number of requests.
         requests: u64,
     },
-    /// A line is lost, or cannot be connected. It is tried again for ever.
+    /// A line is lost, or cannot be connected. The OMS tries again for ever.
     LineDown {
-        /// Which.
+        /// The line.
         line: LineId,
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// A line takes requests.
     LineUp(LineId),
-    /// A line is away for too long: what went by it is in doubt.
+    /// A line is down for too long: the orders that may have used it are in doubt.
     LineGivenUp {
-        /// Which.
+        /// The line.
         line: LineId,
-        /// Orders that are in doubt.
+        /// Number of orders in doubt.
         orders: u64,
     },
-    /// The history of what was said is not there, or was set aside.
+    /// The history of reports is missing, or was set aside; with the reason.
     HistoryLost(String),
     /// A venue cannot be reached.
     VenueDown(VenueId),
@@ -86,9 +86,9 @@ pub enum Notice {
     VenueUp(VenueId),
     /// The journal's disk has failed: new orders are denied, cancels pass, nothing more is durable.
     DiskFailed(String),
-    /// A day ended and its log stays where it is: the archive takes nothing.
+    /// A day ended, but the archive does not take its log, which stays where it is.
     NotArchived(String),
-    /// A snapshot could not be made. The journal is whole without it; a start takes longer.
+    /// A snapshot could not be made. The journal is whole without it, but a start takes longer.
     SnapshotFailed(String),
     /// A venue has not answered a request in time: its order is in doubt.
     Silent {
@@ -97,7 +97,8 @@ pub enum Notice {
         /// The order.
         order: OrderId,
     },
-    /// A venue has refused a cancel or a replace, for it does not work an order that is open here: the order is in doubt.
+    /// A venue refused a cancel or a replace because it does not work an order that is open here: the order is in
+    /// doubt.
     RefusedOpen {
         /// The venue.
         venue: VenueId,
@@ -106,7 +107,7 @@ pub enum Notice {
         /// The venue's reason.
         reason: u16,
     },
-    /// A venue reports more orders that are not known here than are kept; for the rest of the day such reports are dropped.
+    /// A venue reported more unknown orders than are kept; for the rest of the day such reports are dropped.
     Strangers {
         /// The venue.
         venue: VenueId,
@@ -115,20 +116,20 @@ pub enum Notice {
     DayEnded {
         /// The day, as 20261122.
         day: u32,
-        /// Its end had passed while no OMS ran.
+        /// Whether its end had passed while no OMS ran.
         is_late: bool,
     },
-    /// A day should have ended by the calendar, and was refused to.
+    /// A day should have ended by the calendar, but its end was refused.
     DayNotEnded {
         /// The day, as 20261122.
         day: u32,
-        /// Why.
+        /// The reason.
         why: String,
     },
 }
 
 impl Notice {
-    /// The place of its kind in [`NOTICES`].
+    /// Returns the place of its kind in [`NOTICES`].
     pub fn kind(&self) -> usize {
         match self {
             Self::TailLost { .. } => 0,
@@ -239,9 +240,9 @@ impl fmt::Display for Notice {
 #[derive(Debug, Default)]
 pub(crate) struct Notices {
     list: VecDeque<Notice>,
-    /// How many there ever were.
+    /// Number of all notices so far.
     count: u64,
-    /// And of each kind.
+    /// Number of all notices of each kind.
     by_kind: [u64; NOTICES.len()],
 }
 
@@ -264,7 +265,7 @@ impl Notices {
         self.count
     }
 
-    /// How many there ever were of each kind, as [`NOTICES`] has them.
+    /// Returns the number of all notices of each kind, ordered as in [`NOTICES`].
     pub fn by_kind(&self) -> &[u64; NOTICES.len()] {
         &self.by_kind
     }

@@ -1,4 +1,4 @@
-//! The logs that the OMS writes: to venues and to clients. What may not leave yet waits in front of its log, in order.
+//! The logs that the OMS writes to venues and clients, each behind a queue of held outputs.
 
 use std::collections::VecDeque;
 
@@ -9,13 +9,13 @@ use tickpath_orders::Output;
 
 use crate::lines::{Lines, Passed};
 
-/// One outbound log, and what is held in front of it.
+/// An outbound log, and the outputs held in front of it.
 pub(crate) struct Outbound {
     to: To,
     held: VecDeque<Held>,
 }
 
-/// Where it goes.
+/// Destination of an outbound log.
 #[expect(
     clippy::large_enum_variant,
     reason = "there is one for each venue, and a box would be one more step to a lane"
@@ -25,13 +25,13 @@ enum To {
     Lines(Lines),
 }
 
-/// An output that waits until its input is durable.
+/// Held output: waits until its input is durable.
 pub(crate) struct Held {
     /// The input's journal sequence.
     pub sequence: u64,
     /// T1 of the input, in ticks.
     pub stamp: u64,
-    /// Whether the input must be on the disk, or only behind what must.
+    /// Whether the input itself must be on the disk, or only follows an input that must.
     pub for_disk: bool,
     pub output: Output,
 }
@@ -41,12 +41,12 @@ impl Outbound {
         Self { to: To::Log(log), held: VecDeque::new() }
     }
 
-    /// To a venue by lines.
+    /// Returns the outbound log of a venue with lines.
     pub fn by(lines: Lines) -> Self {
         Self { to: To::Lines(lines), held: VecDeque::new() }
     }
 
-    /// Where it goes, if that is a log.
+    /// Returns the log, unless the outputs go by lines.
     pub fn log(&self) -> Option<&Writer> {
         match &self.to {
             To::Log(log) => Some(log),
@@ -54,7 +54,7 @@ impl Outbound {
         }
     }
 
-    /// The lines, if it goes by some.
+    /// Returns the lines, if the outputs go by lines.
     pub fn lines(&mut self) -> Option<&mut Lines> {
         match &mut self.to {
             To::Lines(lines) => Some(lines),
@@ -62,13 +62,13 @@ impl Outbound {
         }
     }
 
-    /// Whether nothing is held here.
+    /// Returns whether nothing is held here.
     #[inline]
     pub fn is_clear(&self) -> bool {
         self.held.is_empty()
     }
 
-    /// Publishes an output, with nothing in front of it.
+    /// Publishes an output, ahead of which nothing is held.
     #[inline]
     pub fn publish(&mut self, stamp: u64, output: &Output) -> Result<Passed, PublishError> {
         if let Output::Venue { request: Request::Status(question), .. } = output {
@@ -84,7 +84,8 @@ impl Outbound {
         }
     }
 
-    /// Publishes a question after an order. Its venue is to report the order's fills as well: one of them may be lost.
+    /// Publishes a status request for an order. The venue is to report the order's fills as well, because a fill may be
+    /// lost.
     #[cold]
     fn ask(&mut self, stamp: u64, question: StatusRequest) -> Result<Passed, PublishError> {
         let request = Request::Status(StatusRequest { fills: 1, ..question });
@@ -98,17 +99,18 @@ impl Outbound {
         self.held.push_back(held);
     }
 
-    /// What may leave next: records below `synced` are durable, and all may leave once that can never be waited for.
+    /// Takes out the next output that may leave: records below `synced` are durable, and after a disk failure all may
+    /// leave.
     pub fn next(&mut self, synced: u64, disk_failed: bool) -> Option<Held> {
         self.held.pop_front_if(|held| disk_failed || !held.for_disk || held.sequence < synced)
     }
 
-    /// Gives up everything that is held.
+    /// Takes out all held outputs.
     pub fn give_up(&mut self) -> VecDeque<Held> {
         std::mem::take(&mut self.held)
     }
 
-    /// Whether its reader lives, or one of its lines is up.
+    /// Returns whether the log's reader is alive, or any of the lines is up.
     pub fn is_read(&self) -> bool {
         match &self.to {
             To::Log(log) => log.is_read(),
@@ -116,7 +118,7 @@ impl Outbound {
         }
     }
 
-    /// Whether anything may leave now.
+    /// Returns whether anything may leave now.
     pub fn is_open(&mut self) -> bool {
         match &mut self.to {
             To::Log(log) => log.room_for(size_of::<Request>()).is_ok(),
@@ -124,7 +126,7 @@ impl Outbound {
         }
     }
 
-    /// Whether a request would find room now.
+    /// Checks that there is room for a request now.
     pub fn room_for(&mut self, request: &Request) -> Result<(), PublishError> {
         match &mut self.to {
             To::Log(log) => log.room_for(size_of::<Request>()),

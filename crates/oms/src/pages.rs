@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 
 use tickpath_orders::Page;
 
-/// Hands out pages that are ready.
+/// Receiver of pages that the side thread has made ready.
 pub(crate) struct PageMaker {
     ready: Receiver<Page>,
 }
@@ -18,7 +18,7 @@ impl PageMaker {
         Ok(Self { ready })
     }
 
-    /// A page, if one is ready; the core makes its own if it cannot wait.
+    /// Returns a page, if one is ready; otherwise the core makes its own.
     pub fn take(&self) -> Option<Page> {
         self.ready.try_recv().ok()
     }

@@ -1,12 +1,12 @@
-//! Questions that admins have venues asked, and the answers, which are kept until the admin fetches them.
+//! Questions that admins send to venues, and the answers, which are kept until the admin fetches them.
 //!
 //! ```text
 //!   Inquire    one order: its OrderStatus is the answer
-//!   Reconcile  all orders: fills and OrderStatus of each, then an OrderStatus that names no order. Each report is applied as
-//!              always; what an order was before and is behind it, and what is missing at the end, are the differences
+//!   Reconcile  all orders: fills and OrderStatus of each, then an OrderStatus that names no order. Each report is applied
+//!              as always; orders that a report changes, and orders missing at the end, are the differences
 //! ```
-//! A question is an admin command in the journal; the venue gives its id back in the answer. Nothing here is journaled: what
-//! follows from an answer is an input like every report, and a restart forgets the questions.
+//! A question is an admin command in the journal; the venue returns its id in the answer. Nothing here is journaled:
+//! the reports of an answer are inputs like all reports, and a restart drops the questions.
 
 mod asked;
 
@@ -15,48 +15,48 @@ use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use tickpath_market::{AccountId, ExecType, ExecutionReport, OrdStatus, OrderId, Quantity, Side, SymbolId, VenueId};
 use tickpath_orders::OrderView;
 
-/// Questions that are kept, answered or not; of more the oldest is forgotten.
+/// Max questions that are kept, answered or not; beyond it the oldest is dropped.
 const MOST: usize = 8;
-/// Differences, and positions, that are kept of an answer; more are only counted.
+/// Max differences, and max positions, that are kept of an answer; further differences are only counted.
 const MOST_ROWS: usize = 1024;
 
 /// Questions, the latest last.
 #[derive(Debug, Default)]
 pub(crate) struct Questions {
     list: VecDeque<Question>,
-    /// Whether any of them waits.
+    /// Whether any question waits for its answer.
     is_waiting: bool,
 }
 
 /// A question.
 #[derive(Debug)]
 struct Question {
-    /// The record of the command.
+    /// Record of the admin command.
     record: u64,
-    /// The id that the venue gives back.
+    /// Id that the venue returns in the answer.
     id: u64,
-    /// The venue that is asked for all orders; none if the question is after one order.
+    /// Venue that is asked for all orders; `None` if the question is about one order.
     all_of: Option<VenueId>,
-    /// What the answer has brought so far.
+    /// Comparison with the reports so far.
     so_far: Comparison,
     answer: Option<Answer>,
 }
 
-/// An answer about all orders that has not ended.
+/// Comparison of an incomplete answer about all orders with the OMS's orders.
 #[derive(Debug, Default)]
 struct Comparison {
-    /// The order that the last report was of, as the venue calls it, and how it stood here before the first.
+    /// Venue's id of the last report's order, and the order as it stood here before its first report.
     current: Option<(OrderId, Option<OrderView>)>,
     /// Orders of this OMS that were reported.
     told: HashSet<OrderId>,
     orders: u64,
     differing: u64,
     differences: Vec<Difference>,
-    /// What the venue's orders have traded.
+    /// Quantities that the venue's orders have traded.
     traded: Traded,
 }
 
-/// What was bought and sold by account and symbol.
+/// Quantities bought and sold, by account and symbol.
 type Traded = BTreeMap<(AccountId, SymbolId), [Quantity; 2]>;
 
 /// A venue's answer to a question of an admin.
@@ -66,38 +66,38 @@ pub struct Answer {
     pub last: ExecutionReport,
     /// Orders that the venue has reported, if it was asked for all.
     pub orders: u64,
-    /// Orders in which the two sides differed; not all of them need be among the `differences`.
+    /// Number of orders in which the two sides differ; `differences` may hold fewer.
     pub differing: u64,
     /// The first differences.
     pub differences: Vec<Difference>,
-    /// Positions by what both sides' orders have traded, those that differ first.
+    /// Positions from the trades that each side's orders have, those that differ first.
     pub positions: Vec<Position>,
 }
 
-/// An order in which a venue and the OMS differed.
+/// An order that the venue and the OMS hold in different states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Difference {
-    /// How the OMS had it before the answer; none if the OMS does not know the order.
+    /// The order as the OMS had it before the answer; `None` if the OMS does not know the order.
     pub ours: Option<OrderView>,
-    /// How the venue has it; none if the venue did not report the order.
+    /// The order as the venue has it; `None` if the venue did not report the order.
     pub venues: Option<ExecutionReport>,
 }
 
-/// What the orders that each side knows have bought and sold.
+/// Quantities that the orders known to each side have bought and sold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
     /// The account.
     pub account: AccountId,
     /// The instrument.
     pub symbol: SymbolId,
-    /// Bought and sold by the orders that the OMS knows.
+    /// Quantities bought and sold by the orders that the OMS knows.
     pub ours: [Quantity; 2],
-    /// Bought and sold by the orders that the venue has reported.
+    /// Quantities bought and sold by the orders that the venue has reported.
     pub venues: [Quantity; 2],
 }
 
 impl Questions {
-    /// Keeps a question that has been asked.
+    /// Keeps a question that was sent.
     pub fn ask(&mut self, record: u64, id: u64, all_of: Option<VenueId>) {
         if self.list.len() == MOST {
             self.list.pop_front();
@@ -106,37 +106,37 @@ impl Questions {
         self.is_waiting = true;
     }
 
-    /// Whether a question waits for its answer.
+    /// Returns whether a question waits for its answer.
     #[inline]
     pub fn is_waiting(&self) -> bool {
         self.is_waiting
     }
 
-    /// The answer to the question of this record, if it has come.
+    /// Returns the answer to the question of this record, if it is complete.
     pub fn answer(&self, record: u64) -> Option<&Answer> {
         self.list.iter().find(|question| question.record == record)?.answer.as_ref()
     }
 
-    /// The question that this report belongs to.
+    /// Returns the question that this report belongs to.
     fn of(&mut self, report: &ExecutionReport) -> Option<&mut Question> {
         let is_meant = |question: &&mut Question| question.id == report.client_order_id.0 && question.answer.is_none();
         self.list.iter_mut().find(is_meant)
     }
 
-    /// Looks again whether any question waits.
+    /// Checks again whether any question waits for its answer.
     fn look(&mut self) {
         self.is_waiting = self.list.iter().any(|question| question.answer.is_none());
     }
 }
 
 impl Question {
-    /// Whether the venue was asked for all its orders.
+    /// Returns whether the venue was asked for all its orders.
     pub fn is_about_all(&self) -> bool {
         self.all_of.is_some()
     }
 
-    /// Takes a report that was applied, with how its order stood before and stands behind it. Returns whether it was the
-    /// last of the answer.
+    /// Adds a report that was applied, with its order before and after. Returns whether it was the last report of the
+    /// answer.
     fn hear(&mut self, report: &ExecutionReport, before: Option<OrderView>, after: Option<OrderView>) -> bool {
         let is_status = report.exec_type == ExecType::OrderStatus.code();
         if self.all_of.is_none() || report.ends_answer() {
@@ -154,13 +154,13 @@ impl Question {
         false
     }
 
-    /// Ends the answer with its last report. `open` are the orders of this OMS that the venue should work, `kept` all that
-    /// the OMS knows of the venue.
+    /// Ends the answer with its last report. `open` are the orders of this OMS that the venue should work, `kept` all
+    /// orders of the venue that the OMS knows.
     fn end(&mut self, last: &ExecutionReport, open: Vec<OrderView>, kept: impl Iterator<Item = OrderView>) {
         let mut so_far = std::mem::take(&mut self.so_far);
         let (mut positions, can_list) = (Vec::new(), self.all_of.is_some() && last.reason == 0);
         if can_list {
-            // What was sent behind the question is not in its answer.
+            // Orders that were sent after the question are not in its answer.
             let id = self.id;
             let missing = open.into_iter().filter(|order| order.id.0 < id && !so_far.told.contains(&order.id));
             for ours in missing.collect::<Vec<_>>() {
@@ -174,7 +174,7 @@ impl Question {
 }
 
 impl Comparison {
-    /// Takes the venue's status of an order.
+    /// Compares the venue's status of an order with the order here.
     fn compare(&mut self, report: &ExecutionReport, before: Option<OrderView>, after: Option<OrderView>) {
         self.orders += 1;
         add(&mut self.traded, (report.account, report.symbol), report.side, report.cumulative_quantity);
@@ -186,7 +186,7 @@ impl Comparison {
                     self.note(Difference { ours: Some(before), venues });
                 }
             }
-            // An order that is over and has never traded lacks nothing here.
+            // An order that is over and has never traded need not be known here.
             None if report.leaves_quantity.0 == 0 && report.cumulative_quantity.0 == 0 => {}
             None => self.note(Difference { ours: None, venues }),
         }
@@ -199,7 +199,7 @@ impl Comparison {
         }
     }
 
-    /// Sets what the venue's orders have traded beside what these orders have.
+    /// Returns the quantities that the venue's orders have traded, beside those of the given orders.
     fn positions(&self, orders: impl Iterator<Item = OrderView>) -> Vec<Position> {
         let mut ours = Traded::new();
         orders.for_each(|order| add(&mut ours, (order.account, order.symbol), order.side.code(), order.cumulative));
@@ -218,13 +218,13 @@ impl Comparison {
     }
 }
 
-/// Whether the two differ in what a client sees of an order.
+/// Returns whether two states of an order differ for a client.
 fn differ(before: &OrderView, after: &OrderView) -> bool {
     let seen = |order: &OrderView| (order.status, order.cumulative, order.leaves, order.price, order.quantity);
     seen(before) != seen(after)
 }
 
-/// Adds what an order has traded.
+/// Adds the quantity that an order has traded.
 fn add(traded: &mut Traded, key: (AccountId, SymbolId), side: u8, quantity: Quantity) {
     if quantity.0 == 0 {
         return;

@@ -1,13 +1,13 @@
-//! What a restart finds: the journal replayed, and which of its lanes are still there.
+//! Recovery at a start: replays the journal, and finds out which of its lanes still exist.
 //!
 //! A lane is ours if its header names our journal and the journal names it. An output's identity is its place in its
-//! lane, so what lies above a lane's tail was never sent: a request waits and is checked again, a report is told. What
-//! the journal does not know was never ours to take: a lane that is ahead of the journal shows that the journal is a copy
-//! from before, and the OMS refuses to start on it; but not for the lane of a session, which its client can write.
+//! lane, so an output above a lane's tail was never sent: a request waits and is checked again, a report is published.
+//! A lane that is ahead of the journal shows that the journal is an old copy, and the OMS refuses to start on it; a
+//! session's lane, which its client can write, is lost instead.
 //!
-//! Any other lane is lost. The order of what follows holds however often the OMS is killed in the middle of it: first
-//! the journal says what is in doubt, then the evidence is replaced by a new lane, then the journal names that lane, and
-//! only then is anything published on it. A lane that the journal does not name yet is lost once more.
+//! Any other lane is lost. Its replacement survives a kill at each step, by this order: the journal records the doubt,
+//! a new lane replaces the evidence, the journal names the new lane, and only then is anything published on it. A lane
+//! that the journal does not name yet is lost once more.
 
 use std::collections::VecDeque;
 
@@ -21,7 +21,7 @@ use tickpath_orders::{At, Config as CoreConfig, Core, Input, Output};
 use crate::OmsError;
 use crate::lanes::LanesConfig;
 
-/// What is known after a replay.
+/// Result of a replay.
 pub(crate) struct Recovered {
     pub core: Core,
     pub ledger: Ledger,
@@ -30,15 +30,15 @@ pub(crate) struct Recovered {
     pub telling: Option<Telling>,
 }
 
-/// What was said to sessions that have no lanes, while the journal is replayed.
+/// Reports to sessions without lanes, collected while the journal is replayed.
 pub(crate) struct Telling {
     pub found: history::Found,
     /// The first record of the journal's own log.
     pub first: u64,
-    /// Reports said to each session before the history's day, and now.
+    /// Report counts of each session: before the history's day, and so far.
     pub base: Option<Vec<u64>>,
     pub said: Vec<u64>,
-    /// What was said since that day began and is not in the history, with the record to which it was said.
+    /// Reports of that day that the history lacks, each with the record of its input.
     pub above: VecDeque<(u64, Output)>,
 }
 
@@ -48,12 +48,13 @@ impl Telling {
         Ok(Self { found, first, base: None, said: Vec::new(), above: VecDeque::new() })
     }
 
-    /// Whether a start can go on from where a snapshot stands without losing a report of the day that began here.
+    /// Returns whether a replay can begin at record `next`, behind a snapshot, without losing a report of the day that
+    /// began at record `day`.
     fn can_begin_at(&self, next: u64, ledger: &Ledger, day: u64) -> bool {
         next <= day || self.found.has_all(ledger.said())
     }
 
-    /// The replay begins here.
+    /// Notes that the replay begins at record `next`, and gives up a history whose day it cannot complete from there.
     fn begin(&mut self, next: u64, ledger: &Ledger) {
         if !self.can_begin_at(next, ledger, self.found.day()) {
             self.found.give_up(self.first);
@@ -79,26 +80,26 @@ impl Telling {
     }
 }
 
-/// A lane, and what became of it.
+/// A lane and its state after the replay.
 pub(crate) struct Found {
     pub kind: LaneKind,
     pub config: Config,
     pub state: State,
 }
 
-/// What became of a lane.
+/// State of a lane after the replay.
 pub(crate) enum State {
-    /// It is there and ours.
+    /// Present and ours; the OMS reads it.
     Ours,
-    /// It is there, ours, and we write it. What was said and does not lie in it, with the input that it was said to.
+    /// Present and ours; the OMS writes it. With the outputs that the lane lacks, each with its input.
     Written(Box<Writer>, VecDeque<(At, Output)>),
-    /// It never was, is gone, or is somebody else's.
+    /// Never made, gone, or of another journal; with the reason.
     Lost(String),
 }
 
 impl Recovered {
-    /// Replays the journal, from the last snapshot on that leaves nothing out which a lane has not, against the lanes that
-    /// are there.
+    /// Replays the journal against the existing lanes, from the last snapshot that covers no message which a lane
+    /// lacks.
     pub fn open(
         journal: &Place,
         config: CoreConfig,
@@ -118,12 +119,14 @@ impl Recovered {
         };
         let (day, first) = telling.as_ref().map_or((0, 0), |telling| (telling.found.day(), telling.first));
         let begun = match begin(day) {
-            // What the history lacks of the last day nobody can say again: this day's is said whole.
+            // The reports that the history lacks of the last day are in no record any more: only the current day is
+            // written, and in full.
             Err(JournalError::ArchiveGone { .. } | JournalError::CoreVersion { .. }) if day < first => begin(first),
             begun => begun,
         };
         let begun = match begun {
-            // What such a lane has not got is in no record that is left: it is lost, and nobody else waits for it.
+            // The messages that such a lane lacks are in no record that is left: the lane is lost, and does not stop
+            // the others.
             Err(JournalError::ArchiveGone { .. }) => snapshot::begin(journal, config, |_, _| true),
             begun => begun,
         };
@@ -145,27 +148,27 @@ impl Recovered {
     }
 }
 
-/// The lanes while the journal is replayed.
+/// Lanes under judgement while the journal is replayed.
 struct Candidates {
     list: Vec<Candidate>,
     trails: Vec<Trail>,
-    /// The trails: by venue, and by session.
+    /// Places of the trails, by venue and by session.
     venues: Vec<Option<usize>>,
     sessions: Vec<Option<usize>>,
 }
 
-/// What the replay says to one venue or session, against what its lane holds, or its lines' lanes together: they are
-/// written by one thread, so what they hold is what was said first.
+/// Replayed outputs to a venue or session, compared with its lane, or with the lanes of all its lines together. One
+/// thread writes those lanes, so they hold the earliest outputs.
 struct Trail {
     kind: LaneKind,
-    /// Where in the list its lanes are.
+    /// Places of its lanes in the list.
     members: Vec<usize>,
-    /// The number behind what the lanes hold; none if that is not known.
+    /// Number behind the last message in the lanes; `None` if it is not known.
     tail: Option<u64>,
     said: u64,
-    /// What the replay has said above the tail.
+    /// Replayed outputs above the tail.
     above: VecDeque<(At, Output)>,
-    /// Why it cannot be what it was, if that is known.
+    /// Reason why the lanes are lost, if they are known to be.
     lost: Option<&'static str>,
 }
 
@@ -191,7 +194,8 @@ impl Candidates {
         Self { list, trails, venues, sessions }
     }
 
-    /// Whether each lane holds all that was said to it in a snapshot: what it does not hold is in no snapshot.
+    /// Returns whether each lane holds all outputs from before a snapshot: a replay from there does not yield them
+    /// again.
     fn have_all_of(&self, ledger: &Ledger) -> bool {
         self.trails.iter().all(|trail| trail.tail.is_none_or(|tail| tail >= ledger.next(trail.kind)))
     }
@@ -236,7 +240,7 @@ impl Candidates {
         self.trails.get_mut(place)
     }
 
-    /// What became of each lane.
+    /// Returns the state of each lane.
     fn judge(self, ledger: &Ledger, epoch: u64, calibration: &Calibration) -> Result<Vec<Found>, OmsError> {
         let Self { list, mut trails, .. } = self;
         let mut lanes = Vec::with_capacity(list.len());
@@ -246,7 +250,7 @@ impl Candidates {
         }
         for trail in &mut trails {
             lose_together(trail, &mut lanes, ledger);
-            // Of several lanes the first brings what lies in none.
+            // The first of several lanes carries the outputs that none of them holds.
             let here = trail.members.iter().find(|&&place| matches!(lanes[place].state, State::Written(..)));
             if let Some(&place) = here
                 && let State::Written(_, above) = &mut lanes[place].state
@@ -258,8 +262,9 @@ impl Candidates {
     }
 }
 
-/// Where one line's lane is lost, nobody knows any more what the others were given: all lines of a venue are lost together.
-/// A line that is new has lost nothing, and one that is not configured any more has, unless the others were made after it.
+/// Marks all lanes of a venue's lines as lost if the lane of one line is: the split of requests among the lines is then
+/// unknown. A new line has lost nothing; a line that is not configured any more has, unless the others were made after
+/// it.
 fn lose_together(trail: &Trail, lanes: &mut [Found], ledger: &Ledger) {
     let LaneKind::Line(LineId { venue, .. }) = trail.kind else { return };
     let mut is_lost = false;
@@ -288,14 +293,14 @@ fn put(places: &mut Vec<Option<usize>>, number: u16, place: usize) {
     places[number] = Some(place);
 }
 
-/// A lane while the journal is replayed.
+/// A lane under judgement while the journal is replayed.
 struct Candidate {
     kind: LaneKind,
     config: Config,
     owner: Result<Owner, OpenError>,
-    /// If we write it and it can be opened.
+    /// Writer of an outbound lane that exists, or why it cannot be opened.
     writer: Option<Result<Writer, OpenError>>,
-    /// The process that has our end of a session's lane, and is no OMS.
+    /// Process that has our end of a session's lane without being an OMS.
     holder: Option<u32>,
 }
 
@@ -309,10 +314,10 @@ impl Candidate {
             false => Writer::open_untrusted(&config, calibration),
         });
         let holder = match (kind, &writer) {
-            // A client can lock what it can write to.
+            // A client can lock a lane that it can write to.
             (LaneKind::Reports(_), Some(Err(OpenError::HasWriter { pid, .. }))) => Some(*pid),
             (LaneKind::Requests(_), _) => mandatory_reader(&config.place),
-            // Whoever else writes our lanes is another OMS, and it lives.
+            // Any other writer of our lanes is another live OMS.
             (_, Some(Err(OpenError::HasWriter { place, pid }))) => {
                 return Err(OpenError::HasWriter { place: place.clone(), pid: *pid }.into());
             }
@@ -327,7 +332,8 @@ impl Trail {
         Self { kind, members: vec![member], tail: None, said: 0, above: VecDeque::new(), lost: None }
     }
 
-    /// Lines share what is said: each lane begins where the count stood when it was made.
+    /// Finds the number behind the last message. The lines of a venue share one count: each lane begins at the count at
+    /// which it was made.
     fn find_tail(&mut self, list: &[Candidate]) {
         let ends = self.members.iter().filter_map(|&member| match (&list[member].owner, &list[member].writer) {
             (Ok(owner), Some(Ok(writer))) => Some((owner.base, writer.sequence())),
@@ -349,7 +355,7 @@ impl Trail {
         self.said += 1;
     }
 
-    /// A venue has answered a request: it had left, and a lane that ends before it is an old copy.
+    /// Notes that a venue has answered a request. The request had left, so a lane that ends before it is an old copy.
     #[inline]
     fn hear_of(&mut self, request: u64) {
         let is_it = |(_, output): &(At, Output)| matches!(output, Output::Venue { request: said, .. } if said.client_order_id().0 == request);
@@ -358,15 +364,15 @@ impl Trail {
         }
     }
 
-    /// What was said never left; it was journaled already.
+    /// Notes the journaled return of a request, which never left.
     fn take_back(&mut self, returned: Option<Request>) {
         self.said = self.said.saturating_sub(1);
         let is_it =
             |(_, output): &(At, Output)| matches!(output, Output::Venue { request, .. } if Some(*request) == returned);
         match self.above.iter().position(is_it) {
             Some(place) => drop(self.above.remove(place)),
-            // It counted as one that had left, so all numbers behind it are one lower than they seemed: the first that
-            // seemed to be above the tail is the last one below it.
+            // The request counted as sent, so all later numbers are one lower than they seemed: the first output above
+            // the tail is in fact the last output below it.
             None => drop(self.above.pop_front()),
         }
     }
@@ -400,11 +406,11 @@ impl Candidate {
             }
             (Ok(owner), _) if Some(owner.incarnation) != made => lost("the journal knows a later one"),
             (Ok(_), None) => match Reader::look_untrusted(&config.place) {
-                // Its stamps could not be compared with ours, and nobody could join it.
+                // Its stamps cannot be compared with ours, and no client could join it.
                 Ok(look) if !look.calibration().agrees_with(calibration) => lost("it is of another boot of this host"),
-                // An operator must be heard.
+                // The operator's commands must be readable.
                 Err(e) if kind == LaneKind::Control => lost(&e.to_string()),
-                // One that cannot be read is set aside by who takes it up.
+                // The start sets an unreadable lane aside when it opens the reader.
                 _ => State::Ours,
             },
             (Ok(_), Some(Err(e @ OpenError::Differs { .. }))) if !kind.is_of_session() => return Err(e.into()),
@@ -420,7 +426,7 @@ impl Candidate {
     }
 }
 
-/// The log that an output belongs on.
+/// Returns the lane that an output belongs to.
 pub(crate) fn lane_of(output: &Output) -> LaneKind {
     match output {
         Output::Venue { venue, .. } => LaneKind::VenueRequests(*venue),

@@ -1,15 +1,15 @@
-//! The rehearsal: while the OMS has nothing to do, an order goes through it that is none.
+//! Warm-up: while the OMS is idle, a second OMS takes orders through the same code.
 //!
 //! ```text
 //!   real        lanes ─> Inline::poll ─> journal, core ─> lanes        an order now and then
-//!   rehearsal   lanes ─> Inline::poll ─> journal, core ─> lanes        an order each hundred microseconds
-//!               └ nobody else's memory ┘   └ no order of the real one
+//!   warm-up     lanes ─> Inline::poll ─> journal, core ─> lanes        an order each hundred microseconds
+//!               └─── private memory ───┘   └ no order of the real OMS
 //! ```
 //!
-//! After milliseconds of spinning, an order finds its way cold: code that nothing has run, lines and translations that
-//! nothing has used. So the same functions are run on a second OMS that shares nothing with the first but its code, and
-//! the first one's next lines are looked at. Nothing of it can reach the journal, a lane, a digest or a count: the second
-//! OMS has none of them, and of the first one it has a shared reference.
+//! After milliseconds of spinning, an order runs cold: through code, cache lines and address translations that have not
+//! been used. So the same functions run on a second OMS that shares only its code with the first, and the first OMS's
+//! next cache lines are read. No warm-up order can reach the first OMS's journal, lanes, digest or counts: the second
+//! OMS has its own, and the first is only a shared reference.
 
 use std::hint::black_box;
 
@@ -32,10 +32,10 @@ use crate::outbound::Outbound;
 use crate::sequencer::Sequencer;
 use crate::triggers::Reference;
 
-/// Orders that the second core keeps until it forgets them.
+/// Orders that the second core keeps before it drops them.
 const ORDERS: u64 = 256;
 
-/// The client of a second OMS.
+/// Client of a second OMS.
 pub(crate) struct Client {
     requests: Writer,
     order: NewOrder,
@@ -43,8 +43,8 @@ pub(crate) struct Client {
 }
 
 impl<C: Clock> Sequencer<C> {
-    /// A second OMS like this one, the lane that it reads, and who sends on it; none if nothing can be traded. The way by
-    /// a line is rehearsed as far as the journal and the core.
+    /// Returns a second OMS like this one, the lane that it reads, and the client that sends on it; `None` if nothing
+    /// can be traded. The path by a line is warmed only as far as the journal and the core.
     fn rehearsal(&self) -> Result<Option<(Self, Source, Client)>, OmsError> {
         let real = self;
         let Some((session, order, venue)) = first_order(real) else { return Ok(None) };
@@ -72,14 +72,14 @@ impl<C: Clock> Sequencer<C> {
         Ok(Some((second, source, Client { requests: requests.writer, order, sent: 0 })))
     }
 
-    /// The same where it is wanted, by who spins. Without one, where there is no memory for it perhaps, an order after a
-    /// silence takes longer, and that is all.
+    /// Returns a second OMS if the configuration asks for it and the thread spins. Without a second OMS, for lack of
+    /// memory for instance, only an order after a silence takes longer.
     pub(crate) fn rehearsal_of(&self, config: &crate::Config) -> Option<(Self, Source, Client)> {
         let is_wanted = config.warm && matches!(config.wait, Wait::Busy | Wait::Adaptive);
         is_wanted.then(|| self.rehearsal().ok().flatten()).flatten()
     }
 
-    /// Looks at what an order like this one would need next.
+    /// Reads the memory that an order like this one needs next.
     fn look_ahead(&self, like: &OrderView) {
         if let Some(lane) = self.venues.get(usize::from(like.venue.0)).and_then(|venue| venue.as_ref()?.log()) {
             lane.keep_warm(size_of::<NewOrder>());
@@ -88,7 +88,7 @@ impl<C: Clock> Sequencer<C> {
             log.keep_warm(size_of::<tickpath_market::ExecutionReport>());
         }
         self.core.look_ahead(self.journal.tail().sequence, like);
-        // What was said last lies where the next will be.
+        // The last outputs lie where the next outputs will be.
         self.outputs.iter().for_each(|output| {
             black_box(*output);
         });
@@ -98,27 +98,27 @@ impl<C: Clock> Sequencer<C> {
     }
 }
 
-/// Turns without work, of which one now and then is for a rehearsal.
+/// Counter of idle turns, of which one now and then is for a warm-up.
 #[derive(Default)]
 pub(crate) struct Turns(u32);
 
 impl Turns {
-    /// Between two rehearsals: some hundred microseconds, of which one takes one. Four times as often gains nothing, and
-    /// four times as seldom costs the order after a long silence a tenth.
+    /// Idle turns between two warm-ups: some hundred microseconds, of which a warm-up takes one. Four times as often
+    /// gains nothing, and four times as seldom costs the order after a long silence a tenth.
     const REHEARSE_EVERY: u32 = 2048;
 
-    /// Notes what a turn has done. After work more may be near: no rehearsal then.
+    /// Notes the amount of work of a turn. A turn with work restarts the count, because more work may be near.
     #[inline(always)]
     pub(crate) fn have_done(&mut self, work: usize) {
         self.0 *= u32::from(work == 0);
     }
 
-    /// Notes that the thread has slept: the next turn without work is for a rehearsal.
+    /// Notes that the thread has slept: the next idle turn is for a warm-up.
     pub(crate) fn are_cold(&mut self) {
         self.0 = Self::REHEARSE_EVERY - 1;
     }
 
-    /// Notes a turn without work; true if it is for a rehearsal.
+    /// Counts an idle turn; returns true if the turn is for a warm-up.
     #[inline(always)]
     pub(crate) fn is_due(&mut self) -> bool {
         self.0 = self.0.wrapping_add(1);
@@ -127,15 +127,15 @@ impl Turns {
 }
 
 impl Client {
-    /// How many are sent at a start, so that the first order finds what the second one does.
+    /// Number of warm-ups at a start, so that the first order runs as warm as the second.
     pub(crate) const REHEARSALS: u32 = 300;
 
-    /// Orders so far.
+    /// Returns the number of orders sent.
     pub(crate) fn sent(&self) -> u64 {
         self.sent
     }
 
-    /// Sends the second OMS the last tick and an order, and looks at what the real one's next will need.
+    /// Sends the last tick and an order to the second OMS, and reads the memory that the real OMS's next order needs.
     pub(crate) fn send<C: Clock>(&mut self, real: &Sequencer<C>, second: &mut Sequencer<C>) -> Result<(), OmsError> {
         if self.sent.is_multiple_of(ORDERS) {
             second.core.forget_orders();
@@ -151,7 +151,7 @@ impl Client {
         let symbol = self.order.symbol;
         if let Some(&Reference { price, stamp, bid, ask, .. }) = real.references.get(symbol.0 as usize) {
             second.tick(stamp, &TopOfBook { bid, ask, symbol, ..TopOfBook::default() })?;
-            // Before the first order it is as good a price as any.
+            // Before the first order the reference price is as good as any.
             if self.order.price == Price::ZERO {
                 self.order.price = price;
             }
@@ -162,7 +162,7 @@ impl Client {
     }
 }
 
-/// An order that the real OMS might take, and its session and venue.
+/// Returns an order that the real OMS might take, with its session and venue.
 fn first_order<C: Clock>(real: &Sequencer<C>) -> Option<(u16, NewOrder, VenueId)> {
     if let Some(newest) = real.core.newest() {
         return Some((
@@ -183,7 +183,7 @@ fn first_order<C: Clock>(real: &Sequencer<C>) -> Option<(u16, NewOrder, VenueId)
         Input::Session(rules) => Some(rules.session),
         _ => None,
     });
-    // At the reference price, once there is one.
+    // The reference price replaces zero once it is known.
     let (price, quantity) = (Price::ZERO, instrument.lot.max(Quantity(1)));
     Some((session.unwrap_or(0), new_order(instrument.symbol, account, price, quantity), instrument.venue))
 }
@@ -201,8 +201,8 @@ fn new_order(symbol: SymbolId, account: AccountId, price: Price, quantity: Quant
     }
 }
 
-/// A definition as the second OMS needs it, if it concerns the order: without what counts messages, for it takes more, and
-/// for its one session, 0.
+/// Returns a definition for the second OMS if it concerns the order. Rate limits are removed, because the second OMS
+/// takes more messages, and the session becomes its only session, 0.
 fn defined_for(input: &Input, session: u16, order: &NewOrder) -> Option<Input> {
     let (symbol, account) = (order.symbol, order.account);
     match *input {

@@ -1,15 +1,15 @@
-//! Release: what the core says leaves once its input is as durable as its session asks, and its lane has room.
+//! Release: an output leaves once its input is as durable as its session asks, and its lane has room.
 //!
 //! ```text
 //!   input ─> journal ─> core ─> outputs ──┬── os, lane clear ──────────────> lane
 //!                                         ├── disk ─> held, in order ─sync─> lane
-//!                                         └── lane full or nobody reads ───> Returned: waits in the core
+//!                                         └── lane full, or no reader ─────> Returned: waits in the core
 //! ```
 //!
-//! A venue by lines has its lane behind the choice of a line: what no line takes now comes back, too.
+//! A venue with lines has its lane behind the choice of a line; a request that no line takes now comes back, too.
 //!
-//! What is held stays in order for each lane. What comes back is an input: it waits in the core, is checked again, and
-//! leaves by a `Release`.
+//! Held outputs stay in order for each lane. A request that comes back is an input: it waits in the core, is checked
+//! again, and leaves by a `Release`.
 
 use tickpath_clock::Clock;
 use tickpath_log::PublishError;
@@ -24,7 +24,7 @@ use crate::outbound::{Held, Outbound};
 use crate::sequencer::Sequencer;
 
 impl<C: Clock> Sequencer<C> {
-    /// Finds out which venues have gone: whatever is for them waits here from now on, and is checked again.
+    /// Finds the venues that have disconnected. Their requests wait in the core from now on, and are checked again.
     #[cold]
     pub(crate) fn look_after_venues(&mut self) -> Result<usize, OmsError> {
         let mut done = 0;
@@ -40,7 +40,7 @@ impl<C: Clock> Sequencer<C> {
         Ok(done)
     }
 
-    /// Finds out which venues are back, and lets go what waits for them.
+    /// Finds the venues that can be reached again, and releases the requests that wait for them.
     #[cold]
     pub(crate) fn serve_venues(&mut self) -> Result<usize, OmsError> {
         let mut done = 0;
@@ -66,7 +66,7 @@ impl<C: Clock> Sequencer<C> {
                 let (order, request) = (order.0, request.client_order_id().0);
                 let reserved = [0; 6];
                 let release = Release { order, request, reference_price, reference_age_ns, venue, reserved };
-                // It is as old as it was: what comes back once more has not become younger.
+                // The request keeps its age when it comes back once more.
                 let since = self.core.waits_since(venue).unwrap_or(now);
                 let sequence = self.apply(now, &Input::Release(release))?;
                 self.let_venues(sequence, since)?;
@@ -78,7 +78,7 @@ impl<C: Clock> Sequencer<C> {
         Ok(done)
     }
 
-    /// Lets out what is durable by now.
+    /// Releases the held outputs that are durable by now. Returns their number.
     #[cold]
     pub(crate) fn let_held(&mut self) -> Result<usize, OmsError> {
         let synced = self.commit.as_ref().map_or(u64::MAX, Commit::synced);
@@ -111,9 +111,9 @@ impl<C: Clock> Sequencer<C> {
         Ok(before - self.held)
     }
 
-    /// The disk has failed: new orders are denied from here on, what had not left comes back and is denied, too, cancels
-    /// pass, and clients are told. First of what comes back: whoever hears that an order was taken which the disk does not
-    /// have hears that it is over.
+    /// Handles a failed disk: denies new orders from here on and those that had not left, passes cancels, and releases
+    /// all held reports. The denials come first, so that a client that receives a report of an order which the disk
+    /// does not have also receives that order's end.
     #[cold]
     pub(crate) fn fail_disk(&mut self, why: &str) -> Result<usize, OmsError> {
         self.disk_failed = true;
@@ -129,7 +129,7 @@ impl<C: Clock> Sequencer<C> {
         Ok(1 + self.let_held()?)
     }
 
-    /// Lets the core's requests out. A stamp costs as much as a check, so the frames carry T1.
+    /// Releases the core's requests. Reading the clock costs as much as a check, so the frames carry T1.
     #[inline]
     pub(crate) fn let_venues(&mut self, sequence: u64, stamp: u64) -> Result<(), OmsError> {
         let waits_for_disk = self.waits_for_disk();
@@ -148,8 +148,8 @@ impl<C: Clock> Sequencer<C> {
                         Err(e) => return Err(OmsError::Lane(e)),
                     }
                 }
-                // What comes behind a request that came back comes back, too: a venue must not see a cancel before its
-                // order. A venue without lanes is one that is never there.
+                // A request behind one that came back comes back, too: a venue must not receive a cancel before its
+                // order. A venue without lanes counts as always down.
                 log => {
                     departure.queued = true;
                     match log {
@@ -165,10 +165,10 @@ impl<C: Clock> Sequencer<C> {
         Ok(())
     }
 
-    /// Publishes a request to its venue; if the lane does not take it, it comes back once this input is done with.
+    /// Publishes a request to its venue. A request that the lane does not take comes back once this input is done.
     #[inline]
     pub(crate) fn send(&mut self, venue: VenueId, stamp: u64, output: Output) -> Result<(), OmsError> {
-        // What comes behind a request that came back comes back, too: a venue must not see a cancel before its order.
+        // A request behind one that came back comes back, too: a venue must not receive a cancel before its order.
         let is_behind = !self.returning.is_empty() && self.returning.iter().any(|(to, ..)| *to == venue);
         let Some(Some(log)) = self.venues.get_mut(usize::from(venue.0)) else { return Ok(()) };
         let sent = if is_behind { Err(PublishError::Full) } else { log.publish(stamp, &output) };
@@ -183,7 +183,7 @@ impl<C: Clock> Sequencer<C> {
         }
     }
 
-    /// What is held behind a request that comes back comes back, too: its venue must not see a cancel before its order.
+    /// Returns the held requests behind one that comes back, too: the venue must not receive a cancel before its order.
     fn give_up_behind(&mut self) {
         for place in 0..self.returning.len() {
             let (venue, .., is_there) = self.returning[place];
@@ -194,8 +194,8 @@ impl<C: Clock> Sequencer<C> {
         }
     }
 
-    /// Journals that requests did not leave, and that a venue which nobody reads for is down. A client whose request can
-    /// never leave any more is told.
+    /// Journals that requests did not leave, and that a venue without a reader is down. A client whose request can
+    /// never leave any more receives a report.
     #[cold]
     pub(crate) fn take_back(&mut self) -> Result<(), OmsError> {
         self.give_up_behind();
@@ -223,13 +223,13 @@ impl<C: Clock> Sequencer<C> {
             let for_disk = waits_for_disk && is_for_disk(levels, *session);
             let Some(log) = sessions.get_mut(usize::from(*session)) else {
                 match history {
-                    // What waits is of sessions of this level, and goes first.
+                    // The waiting outputs belong to sessions of this level, and go first.
                     Some(_) if for_disk || (!late.is_empty() && is_for_disk(levels, *session)) => {
                         late.push_back(Held { sequence, stamp, for_disk, output: *output });
                         *held += 1;
                     }
                     Some(history) => history.say(stamp, output)?,
-                    // A session that is gone hears nothing.
+                    // A removed session receives nothing.
                     None => {}
                 }
                 continue;
@@ -244,14 +244,14 @@ impl<C: Clock> Sequencer<C> {
         Ok(())
     }
 
-    /// Whether any output may have to wait for the disk.
+    /// Returns whether any output may have to wait for the disk.
     #[inline]
     fn waits_for_disk(&self) -> bool {
         self.commit.is_some() && !self.disk_failed
     }
 }
 
-/// Whether a session asks for the disk.
+/// Returns whether a session asks for the disk level.
 #[inline]
 fn is_for_disk(levels: &[AckLevel], session: u16) -> bool {
     levels.get(usize::from(session)).is_some_and(|level| *level == AckLevel::Disk)

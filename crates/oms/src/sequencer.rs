@@ -1,4 +1,4 @@
-//! The single writer: journal, core, hold, and what the core says, in that order.
+//! The single writer: journal, core, held outputs and release, in that order.
 
 use std::collections::VecDeque;
 
@@ -26,68 +26,68 @@ use crate::pages::PageMaker;
 use crate::questions::Questions;
 use crate::triggers::{Reference, Triggers};
 
-/// Idle turns between two looks at the clock.
+/// Idle turns between two reads of the clock.
 const CLOCK_EVERY: u32 = 16;
 
-/// Between two looks whether the venues live.
+/// Nanoseconds between two liveness checks of the venues.
 const VENUES_NS: u64 = 20_000_000;
 
-/// After how many of these it is looked whether the market's topic is there.
+/// Venue checks between two checks that the market's topic still exists.
 const TICKS_EVERY: u32 = 50;
 
-/// Busy turns between two looks at disk and venues.
+/// Busy turns between two checks of disk and venues.
 const LOOK_EVERY: u32 = 256;
 
-/// Journals inputs, applies the core, and lets out what it says.
+/// Single writer of the journal: journals inputs, applies the core, and releases the core's outputs.
 pub struct Sequencer<C> {
     pub(crate) clock: C,
     pub(crate) core: Core,
     pub(crate) journal: Journal,
     pub(crate) outputs: Outputs,
-    /// By venue and by session.
+    /// Outbound logs, by venue and by session.
     pub(crate) venues: Vec<Option<Outbound>>,
     pub(crate) sessions: Vec<Outbound>,
-    /// The lines: venue, and place among its lines.
+    /// Lines of all venues: the venue, and the line's place among the venue's lines.
     pub(crate) line_places: Vec<(VenueId, usize)>,
-    /// What all lines have together: what wakes their thread, and how old their requests may be.
+    /// State that all lines share: the waker of their thread, and the max age of their requests.
     pub(crate) line_shared: Option<crate::lines::Shared>,
-    /// What is said to sessions that have no lanes, and what of it waits for the disk.
+    /// Report log of the sessions without lanes, and the outputs for it that wait for the disk.
     pub(crate) history: Option<History>,
     pub(crate) late: VecDeque<Held>,
-    /// What is asked by clients beside requests.
+    /// Control port of the front end: questions, changed desks and notices.
     pub(crate) window: Option<Box<dyn Window<C>>>,
     pub(crate) bell: Option<Bell>,
-    /// The level of each session, and whether any waits for the disk.
+    /// Durability level of each session.
     pub(crate) levels: Vec<AckLevel>,
-    /// What the core knows of what can be traded, by whom, where.
+    /// Definitions that the core has: instruments, accounts, venues, sessions, limits and rights.
     pub(crate) definitions: Definitions,
     pub(crate) commit: Option<Commit>,
-    /// Outputs that are held.
+    /// Number of held outputs.
     pub(crate) held: usize,
-    /// Requests that a lane did not take just now, when they were received, and whether somebody reads that lane.
+    /// Requests that a lane has just refused: venue, T1, request, and whether the lane has a reader.
     pub(crate) returning: Vec<(VenueId, u64, Output, bool)>,
     pub(crate) busy_turns: u32,
     pub(crate) idle_turns: u32,
-    /// When it was last looked whether the venues live, in ticks.
+    /// Time of the last liveness check of the venues, in ticks.
     pub(crate) venues_seen: u64,
     pub(crate) references: Vec<Reference>,
-    /// What armed orders wait for.
+    /// Armed orders, by the prices that fire them.
     pub(crate) triggers: Triggers,
     pub(crate) sees_ticks: bool,
-    /// How the last request left.
+    /// Departure of the last request, which the record of the next request carries.
     pub(crate) departure: Departure,
-    /// Messages that no client, venue or operator may send.
+    /// Number of messages that no client, venue or operator may send.
     pub(crate) refused: u64,
     pub(crate) disk_failed: bool,
     pub(crate) notices: Notices,
     pub(crate) meter: Option<Meter>,
     pub(crate) pages: Option<PageMaker>,
     pub(crate) snapshots: Option<SnapshotMaker>,
-    /// A snapshot is due at this record.
+    /// Record number at which the next snapshot is due.
     pub(crate) next_snapshot: u64,
-    /// Orders without an answer of their venue.
+    /// Orders that wait for an answer of their venue.
     pub(crate) answers: Answers,
-    /// The operator was told today that reports of unknown orders are dropped.
+    /// Whether the operator was notified today that reports of unknown orders are dropped.
     pub(crate) told_strangers: bool,
     /// Questions of admins that wait for a venue's answer, and the answers.
     pub(crate) questions: Questions,
@@ -96,22 +96,22 @@ pub struct Sequencer<C> {
     /// The calendar by which days end.
     pub(crate) due: DueDay,
     pub(crate) lane_files: LaneFiles,
-    /// Looks at the venues since somebody last looked whether the market's topic is there.
+    /// Venue checks since the last check that the market's topic exists.
     pub(crate) looks: u32,
 }
 
-/// The core's side of a front.
+/// Control port: the core's side of a front end.
 pub trait Window<C: Clock>: Send {
-    /// Answers what was asked, takes a desk that has changed, and tells what an operator must hear. Says how much that
-    /// was.
+    /// Answers questions, applies a changed desk, and reports notices to the operator. Returns the amount of work done.
     fn serve(&mut self, oms: &mut Sequencer<C>) -> Result<usize, OmsError>;
 }
 
-/// Wakes a front that sleeps.
+/// Waker of a sleeping front end.
 pub type Bell = Box<dyn Fn() + Send + Sync>;
 
 impl<C: Clock> Sequencer<C> {
-    /// Takes a request of a client, as its lane holds it: T0 is the frame's stamp, `received` is T1.
+    /// Accepts a client's request, as its lane holds it: T0 is the frame's stamp, `received` is T1. A frame that is no
+    /// request is counted and dropped.
     #[inline]
     pub fn request(&mut self, session: u16, received: u64, message: &Message<'_>) -> Result<(), OmsError> {
         match Request::read(message.kind, message.payload) {
@@ -123,7 +123,7 @@ impl<C: Clock> Sequencer<C> {
         }
     }
 
-    /// Takes a request that was read already: the message of its session's lane with this number.
+    /// Accepts a decoded request: the message with this number in its session's lane.
     #[inline]
     pub fn accept(
         &mut self,
@@ -133,12 +133,12 @@ impl<C: Clock> Sequencer<C> {
         received: u64,
         request: Request,
     ) -> Result<(), OmsError> {
-        // Whatever came this way: what is in the journal once is in every later start.
+        // Every path checks the request: an invalid one in the journal would return at every later start.
         if request.check().is_err() {
             self.refused += 1;
             return Ok(());
         }
-        // A replace is held against the price of its order's symbol, whatever symbol it names.
+        // A replace is checked against the price of its order's symbol, whatever symbol it names.
         let symbol = match &request {
             Request::Replace(replace) => self.core.symbol_of(session, replace.original),
             _ => None,
@@ -167,7 +167,7 @@ impl<C: Clock> Sequencer<C> {
         self.after_input()
     }
 
-    /// Takes a report from a venue's lane, received at `received`.
+    /// Accepts a report from a venue's lane, received at `received`. A frame that is no report is counted and dropped.
     #[inline]
     pub fn report(&mut self, venue: VenueId, received: u64, message: &Message<'_>) -> Result<(), OmsError> {
         match ExecutionReport::read(message.kind, message.payload) {
@@ -179,7 +179,7 @@ impl<C: Clock> Sequencer<C> {
         }
     }
 
-    /// Takes a report that was read already.
+    /// Accepts a decoded report.
     #[inline]
     pub fn accept_report(
         &mut self,
@@ -200,14 +200,14 @@ impl<C: Clock> Sequencer<C> {
         }
     }
 
-    /// Takes an input and lets out what it says.
+    /// Applies an input and releases its outputs.
     #[inline]
     pub(crate) fn take(&mut self, stamp: u64, input: &Input) -> Result<(), OmsError> {
         let sequence = self.apply(stamp, input)?;
         self.let_out(sequence, stamp)
     }
 
-    /// Lets out what the core has said to an input, and does what comes behind it.
+    /// Releases the outputs of the last input, and does the work that follows every input.
     #[inline]
     pub(crate) fn let_out(&mut self, sequence: u64, stamp: u64) -> Result<(), OmsError> {
         self.let_venues(sequence, stamp)?;
@@ -215,7 +215,7 @@ impl<C: Clock> Sequencer<C> {
         self.after_input()
     }
 
-    /// Takes what a lane brought, received at `received`.
+    /// Applies an event of a lane, received at `received`.
     #[inline]
     pub(crate) fn event(&mut self, lane: LaneKind, received: u64, event: Event<'_>) -> Result<(), OmsError> {
         match (event, lane) {
@@ -228,12 +228,12 @@ impl<C: Clock> Sequencer<C> {
             (Event::Damaged(why), lane) => self.quarantine(lane, why),
             (Event::Login(up), LaneKind::Requests(session)) => self.login(session, up),
             (Event::Message(_) | Event::Login(_), _) => Ok(()),
-            // Only lines say these.
+            // Only lines send these events.
             (Event::Returned(_) | Event::Lost { .. } | Event::LineUp(_) | Event::LineDown(_), _) => Ok(()),
         }
     }
 
-    /// Messages of a lane are gone before they were taken. Lost reports put the venue's orders in doubt.
+    /// Notes that messages of a lane were lost before they were taken. Lost reports put the venue's orders in doubt.
     #[cold]
     pub fn missed(&mut self, lane: LaneKind, messages: u64) -> Result<(), OmsError> {
         self.notices.add(Notice::Missed { lane, messages });
@@ -243,7 +243,8 @@ impl<C: Clock> Sequencer<C> {
         }
     }
 
-    /// A lane is damaged: nothing more is taken from it. Without a venue's reports its orders are in doubt.
+    /// Notes that a damaged lane is read no more. Without its report lane a venue is down and its orders are in doubt;
+    /// without its request lane a session is logged out.
     #[cold]
     pub fn quarantine(&mut self, lane: LaneKind, why: String) -> Result<(), OmsError> {
         self.notices.add(Notice::Quarantined { lane, why });
@@ -257,7 +258,7 @@ impl<C: Clock> Sequencer<C> {
         }
     }
 
-    /// A session's client has come, or is gone.
+    /// Journals that a session's client has connected or disconnected.
     #[cold]
     pub fn login(&mut self, session: u16, up: bool) -> Result<(), OmsError> {
         let login = Login { session, up: u8::from(up), reserved: [0; 5] };
@@ -278,9 +279,9 @@ impl<C: Clock> Sequencer<C> {
         self.take(self.clock.ticks(), &Input::Line(Line { venue, up: u8::from(up), reserved: [0; 5] }))
     }
 
-    /// What there is to do beside inputs: lets out what has become durable, what may go to venues again, and looks
-    /// after disk and venues. Says how much that was. `is_idle` if there was nothing else to do: then there is time to
-    /// ask after a venue that was away.
+    /// Does the work beside inputs: releases durable outputs and requests that waited for a venue, and checks disk and
+    /// venues. Returns the amount of work done; `is_idle` marks a turn without other work, which has time for all
+    /// checks.
     #[inline]
     pub fn chores(&mut self, is_idle: bool) -> Result<usize, OmsError> {
         let mut done = 0;
@@ -294,7 +295,7 @@ impl<C: Clock> Sequencer<C> {
         Ok(done)
     }
 
-    /// True about once a second.
+    /// Returns true about once a second.
     #[inline]
     pub(crate) fn is_time_to_look_at_ticks(&mut self) -> bool {
         let is_time = self.looks >= TICKS_EVERY;
@@ -322,7 +323,7 @@ impl<C: Clock> Sequencer<C> {
             done = served?;
         }
         self.idle_turns = self.idle_turns.wrapping_add(1);
-        // A look at the clock costs as much as a turn, and an order that comes meanwhile would wait for it.
+        // Reading the clock costs as much as a turn, and would delay an order that arrives meanwhile.
         if self.idle_turns.is_multiple_of(CLOCK_EVERY) {
             let now = self.clock.ticks();
             if now.wrapping_sub(self.venues_seen) > self.clock.calibration().ticks_of_ns(VENUES_NS) {
@@ -345,8 +346,7 @@ impl<C: Clock> Sequencer<C> {
         Ok(done)
     }
 
-    /// Waits for the disk, lets out what was held for it, and journals that the OMS stops in order and where the core
-    /// stands.
+    /// Waits for the disk, releases the held outputs, and journals the core's digest and an orderly stop.
     pub fn stop(&mut self) -> Result<(), OmsError> {
         if !self.disk_failed {
             self.journal.sync()?;
@@ -362,101 +362,102 @@ impl<C: Clock> Sequencer<C> {
         Ok(())
     }
 
-    /// Orders by where they stand, and alarms.
+    /// Returns the numbers of orders by state, and of alarms.
     pub fn counts(&self) -> Counts {
         self.core.counts()
     }
 
-    /// Requests that wait for a venue.
+    /// Returns the number of requests that wait for a venue.
     pub fn queued(&self) -> usize {
         self.venues.iter().enumerate().map(|(place, _)| self.core.waiting(VenueId(place as u16))).sum()
     }
 
-    /// Outputs that wait for the disk.
+    /// Returns the number of held outputs, which wait for the disk or behind an output that does.
     pub fn held(&self) -> usize {
         self.held
     }
 
-    /// Messages on the lanes that were none: dropped, counted, never journaled.
+    /// Returns the number of invalid messages on the lanes: dropped, counted, never journaled.
     pub fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// The last things that an operator must hear.
+    /// Returns the last notices to the operator.
     pub fn notices(&self) -> impl Iterator<Item = &Notice> {
         self.notices.iter()
     }
 
-    /// How many there ever were.
+    /// Returns the number of all notices so far, also of those that are no longer kept.
     pub fn notice_count(&self) -> u64 {
         self.notices.count()
     }
 
-    /// Who looks after what comes beside requests, and who is woken when something was said.
+    /// Sets the control port, and the waker that is called when outputs were released.
     pub fn attend(&mut self, window: Box<dyn Window<C>>, bell: Option<Bell>) {
         (self.window, self.bell) = (Some(window), bell);
     }
 
-    /// Where the history of what is said can be read; none if there is none.
+    /// Returns the index by which the history is read; `None` without a history.
     pub fn history(&self) -> Option<Marks> {
         self.history.as_ref().map(History::marks)
     }
 
-    /// The number of the next report of each session, of those that the history has.
+    /// Returns the number of the next report of each session in the history; empty without a history.
     pub fn next_reports(&self) -> Vec<u64> {
         self.history.as_ref().map(|history| history.all_next().to_vec()).unwrap_or_default()
     }
 
-    /// The journal's id.
+    /// Returns the journal's id.
     pub fn journal_id(&self) -> u64 {
         self.journal.id()
     }
 
-    /// Where the journal lies.
+    /// Returns the place of the journal's log.
     pub fn journal_place(&self) -> Place {
         self.journal.log().place().clone()
     }
 
-    /// Records of the journal.
+    /// Returns the number of records in the journal.
     pub fn records(&self) -> u64 {
         self.journal.tail().sequence
     }
 
-    /// The venues that are up, and all.
+    /// Returns the number of venues that are up, and the number of all venues.
     pub fn venues_up(&self) -> (usize, usize) {
         let venues = (0..self.venues.len()).filter(|&place| self.venues[place].is_some());
         let up = venues.clone().filter(|&place| self.core.is_up(VenueId(place as u16)));
         (up.count(), venues.count())
     }
 
-    /// Whether the journal's disk has failed.
+    /// Returns whether the journal's disk has failed.
     pub fn has_disk_failed(&self) -> bool {
         self.disk_failed
     }
 
-    /// The clock that its inputs are stamped by.
+    /// Returns the clock that stamps the inputs.
     pub fn clock(&self) -> &C {
         &self.clock
     }
 
-    /// The core, for questions.
+    /// Returns the core, for queries.
     pub fn core(&self) -> &Core {
         &self.core
     }
 
-    /// The instruments that can be traded now, from this number on, by ascending number.
+    /// Returns the instruments that can be traded now, from this number on, by ascending number.
     pub fn instruments_from(&self, first: SymbolId) -> impl Iterator<Item = &Instrument> {
         self.definitions.instruments_from(first)
     }
 
-    /// Instead of a thread that commits, whoever holds this: for simulations. To be called before the first input.
+    /// Replaces the commit thread by a handle that commits on demand, for simulations. Must be called before the first
+    /// input.
     pub fn commit_by_hand(&mut self) -> Result<CommitByHand, OmsError> {
         let (commit, hand) = Commit::by_hand(self.journal.log()).map_err(JournalError::Disk)?;
         self.commit = Some(commit);
         Ok(hand)
     }
 
-    /// The reference price of a symbol, and its age in nanoseconds.
+    /// Returns the reference price of a symbol, and its age in nanoseconds; `u64::MAX` without a price.
     #[inline]
     pub(crate) fn reference(&self, symbol: SymbolId, now: u64) -> (Price, u64) {
         let reference = self.references.get(symbol.0 as usize).copied().unwrap_or_default();

@@ -32,29 +32,30 @@ use crate::recover::{Found, Recovered, State, Telling};
 use crate::sequencer::Sequencer;
 use crate::triggers::Triggers;
 
-/// What the OMS reads.
+/// Input sources of the OMS, as a start opens them.
 pub struct Inbound {
-    /// Requests of each session, reports of each venue, words of the operator.
+    /// Request lanes of the sessions, report lanes of the venues, and the operator's control lane.
     pub(crate) sources: Vec<Source>,
-    /// The number of the next request of each session that has no lanes.
+    /// Sequence number of the next request, for each session without lanes.
     pub(crate) next_request: Vec<u64>,
 }
 
 /// Minutes from the Unix epoch to 2020.
 const EPOCHS_SINCE: u64 = 50 * 365 * 24 * 60 + 12 * 24 * 60;
-/// An id has 24 bits for it: minutes until 2051, or as many starts.
+/// Number of epochs that the 24 bits in an order id hold: minutes until 2051, or as many starts.
 const MOST_EPOCHS: u64 = 1 << 24;
-/// Starts by which an OMS may be ahead of the minute, and of the one that made its lanes.
+/// Max starts by which an OMS may be ahead of the current minute, and of the start that made its lanes.
 const MOST_STARTS: u64 = 60;
-/// A lane that was made so far ahead of the minute is damaged: a day, less what a start leaves out behind it.
+/// Minutes ahead of the current one from which a lane's epoch counts as damaged: a day, less the epochs that a start
+/// skips behind that epoch.
 const MOST_FAR: u64 = 24 * 60 - MOST_STARTS;
 
 impl<C: Clock> Sequencer<C> {
-    /// Replays the journal, says what is in doubt, brings lanes and logs up to where it ends, and is ready for the next
-    /// input.
+    /// Replays the journal, puts lost messages in doubt, and brings lanes and logs up to the journal's end. The
+    /// sequencer is then ready for the next input.
     pub fn open(clock: C, config: &Config) -> Result<(Self, Inbound), OmsError> {
         let calibration = *clock.calibration();
-        // Opened first: what a loss of power tore is cut before the replay reads it.
+        // Opened before the replay: opening cuts a tail that a power loss tore.
         let id = fresh_id(config.seed, calibration.utc_ns_of(clock.ticks()));
         let mut journal = Journal::open(&config.journal, &calibration, id)?;
         let key = config.seed.unwrap_or_else(|| fresh_id(None, id));
@@ -63,14 +64,14 @@ impl<C: Clock> Sequencer<C> {
         let recovered =
             Recovered::open(&config.journal.place, laid_out, &config.lanes, history.as_ref(), &calibration)?;
         let Recovered { core, ledger, lanes, end, telling } = recovered;
-        // Before anything is written: the files of another OMS, or of another day, change nothing here.
+        // Before any write: settings files of another OMS, or of another day, must change nothing here.
         identity::check(&core, ledger.definitions(), &config.desk, |session| ledger.has_said(session))?;
         journal.go_on(ledger.journal(), end, clock.ticks())?;
         let mut sequencer = Self::on(clock, config, journal, core)?;
         if let Some(cut) = sequencer.journal.cut() {
             sequencer.notices.add(Notice::TailLost { sequence: cut.sequence, bytes: cut.bytes });
         }
-        // What a client can write reaches no further than starts within an hour do.
+        // A session's lane is writable by its client, so its epoch counts only within an hour of starts.
         let reach = |kind: LaneKind| if kind.is_of_session() { MOST_STARTS } else { MOST_FAR };
         let others =
             lanes.iter().filter_map(|lane| Some((owner(&lane.config.place).ok()?.incarnation, reach(lane.kind))));
@@ -97,7 +98,7 @@ impl<C: Clock> Sequencer<C> {
         Ok(Self { pages, levels: levels(config), ..Self::bare(clock, journal, core) })
     }
 
-    /// With nothing around it.
+    /// Returns a sequencer without lanes, threads, history or meter.
     pub(crate) fn bare(clock: C, journal: Journal, core: Core) -> Self {
         Self {
             clock,
@@ -141,10 +142,10 @@ impl<C: Clock> Sequencer<C> {
         }
     }
 
-    /// Begins an epoch that no start ever had, whatever the journal has lost, and makes sure that it is on the disk
-    /// before any order has it in its id: it is above the journal's last one, and no earlier than this minute, which
-    /// holds for a journal that was restored from a copy, too. Where lanes name a start that the journal does not know, it
-    /// leaves out as many epochs as there may have been starts since.
+    /// Begins an epoch that no earlier start used, whatever the journal has lost, and syncs it to the disk before any
+    /// order id contains it. The epoch is above the journal's last one and not before the current minute, which also
+    /// holds for a journal that was restored from a copy; where lanes name a start that the journal does not know, the
+    /// epoch skips as many as there may have been starts since.
     fn boot(&mut self, others: impl Iterator<Item = (u64, u64)>, calibration: &Calibration) -> Result<u64, OmsError> {
         let now = self.clock.ticks();
         let utc_ns = calibration.utc_ns_of(now);
@@ -165,7 +166,7 @@ impl<C: Clock> Sequencer<C> {
         Ok(epoch)
     }
 
-    /// Opens the history and says what it lacks.
+    /// Opens the history and appends the reports that it lacks.
     fn go_on_telling(&mut self, telling: Telling, calibration: &Calibration) -> Result<(), OmsError> {
         let Telling { found, first, base, said, mut above } = telling;
         if let Some(why) = found.lost(&said) {
@@ -174,7 +175,8 @@ impl<C: Clock> Sequencer<C> {
         let mut day = found.day();
         let mut history = found.open(&base.unwrap_or_else(|| said.clone()), &said, calibration)?;
         let now = self.clock.ticks();
-        // The journal's log was rolled by whoever was killed before the history was, and by this start.
+        // Two rolls may be missing in the history: one by a process that was killed before it rolled the history, one
+        // by this start.
         for next in [first, self.journal.log().first_sequence()] {
             let before = above.partition_point(|(sequence, _)| *sequence < next);
             for (_, output) in above.drain(..before) {
@@ -192,7 +194,7 @@ impl<C: Clock> Sequencer<C> {
         Ok(())
     }
 
-    /// Takes up the lanes that are ours, doubts what lay in the others, and makes those anew.
+    /// Takes over the lanes of this journal, puts the content of lost lanes in doubt, and makes those lanes anew.
     fn take_lanes(
         &mut self,
         config: &Config,
@@ -212,12 +214,13 @@ impl<C: Clock> Sequencer<C> {
             }
         }
         config.lanes.refuse_another()?;
-        // All doubts before the first lane is replaced: a second kill finds either them or their evidence.
+        // Journals all doubts before the first lane is replaced: a second kill finds either the doubts or their
+        // evidence.
         said.extend(self.doubt_lost(&lanes)?);
         self.journal.sync()?;
         let (mut sources, mut untold, mut broken) = (Vec::new(), Vec::new(), Vec::new());
-        // The lane whose reader says that an OMS is here comes first: of two that start at once one is refused before it has
-        // touched another's.
+        // The control lane comes first, because its reader marks a running OMS: of two OMSes that start at once, the
+        // second is refused before it touches a lane of the first.
         let (control, others): (Vec<_>, Vec<_>) = lanes.into_iter().partition(|lane| lane.kind == LaneKind::Control);
         let controls = control.len();
         for lane in control.into_iter().chain(others) {
@@ -262,7 +265,7 @@ impl<C: Clock> Sequencer<C> {
                 }
             }
         }
-        // What comes of them is said in lanes: all of these are there now, with what stands before it.
+        // Broken sources come last: their outputs need all lanes, with the earlier outputs already published.
         for (lane, broken) in broken {
             match broken {
                 Broken::Missed(messages) => self.missed(lane, messages)?,
@@ -270,13 +273,13 @@ impl<C: Clock> Sequencer<C> {
             }
         }
         self.take_back()?;
-        // Its words come last in a turn.
+        // Admin commands come last in a turn.
         sources.rotate_left(controls);
         Ok(sources)
     }
 
-    /// What was said to a venue and does not lie in its lane never left: it waits, and is checked again. Gives what the
-    /// core says to it.
+    /// Gives requests that never reached the venue's lane back to the core, where they wait and are checked again.
+    /// Returns the core's outputs.
     fn take_unsent(&mut self, venue: VenueId, unsent: VecDeque<(At, Output)>) -> Result<Vec<Output>, OmsError> {
         let mut said = Vec::new();
         if unsent.is_empty() {
@@ -291,8 +294,8 @@ impl<C: Clock> Sequencer<C> {
         Ok(said)
     }
 
-    /// Puts in doubt what lay in lanes that are lost, and what venues work that have no lanes any more. Gives what the
-    /// core says to it: nothing of it can leave before the lanes are there.
+    /// Puts the content of lost lanes in doubt, and the open orders of venues that have no lanes any more. Returns the
+    /// core's outputs, none of which can leave before the lanes exist.
     fn doubt_lost(&mut self, lanes: &[Found]) -> Result<Vec<Output>, OmsError> {
         let is_lost = |kind: LaneKind| {
             lanes.iter().find(|lane| lane.kind == kind).is_none_or(|lane| matches!(lane.state, State::Lost(_)))
@@ -300,7 +303,7 @@ impl<C: Clock> Sequencer<C> {
         let venues: BTreeSet<VenueId> = self.core.live().map(|order| order.venue).collect();
         let mut said = Vec::new();
         for venue in venues {
-            // Reports of lines are asked for again: only what was given to a lane that is lost is in doubt.
+            // A line's reports are requested again by number, so only requests in a lost lane are in doubt.
             let mut lines = lanes.iter().filter(|lane| is_line_of(lane.kind, venue)).peekable();
             let lost = match lines.peek() {
                 Some(_) => vec![(lines.all(|lane| matches!(lane.state, State::Lost(_))), LOST_REQUESTS)],
@@ -336,7 +339,7 @@ impl<C: Clock> Sequencer<C> {
         Ok(writer)
     }
 
-    /// Adds a line to its venue. It is down until its venue has said what it has.
+    /// Adds a line to its venue. The line is down until the venue has reported which requests it has.
     fn install_line(&mut self, id: LineId, writer: Writer, ledger: &Ledger, config: &Config) -> Result<(), OmsError> {
         let Some(line) = config.lanes.lines.iter().find(|line| line.id == id) else { return Ok(()) };
         if self.lines(id.venue).is_none() {
@@ -364,8 +367,8 @@ impl<C: Clock> Sequencer<C> {
         self.venues[place] = Some(outbound);
     }
 
-    /// The reader of a lane, behind what the journal holds of it. One that cannot be read is to be set aside; the others go
-    /// on.
+    /// Opens the reader of a lane, behind the last message of it that the journal holds. An unreadable lane is returned
+    /// as broken, to be set aside while the other lanes are read.
     fn source(
         &self,
         kind: LaneKind,
@@ -392,7 +395,7 @@ impl<C: Clock> Sequencer<C> {
         Ok((Source::new(kind, reader, bucket, watches), broken))
     }
 
-    /// Starts the thread that makes snapshots, if there are to be some. It keeps away from the core's processor.
+    /// Starts the snapshot thread, if snapshots are configured. The thread avoids the core's processor.
     fn make_snapshots(&mut self, config: &Config) -> Result<(), OmsError> {
         if config.snapshot_every > 0 {
             let maker = SnapshotMaker::start(&config.journal.place, config.snapshot_every, config.other_cpu);
@@ -402,7 +405,8 @@ impl<C: Clock> Sequencer<C> {
         Ok(())
     }
 
-    /// Counts from here on, in shared memory; a simulation has nobody who would read it.
+    /// Starts the counters in shared memory and the watch over the lanes' files. A simulation, which has a seed, has no
+    /// reader for the counters and skips both.
     fn count(&mut self, config: &Config, epoch: u64) -> Result<(), OmsError> {
         if config.seed.is_none() {
             self.meter = Some(Meter::open(&config.lanes.name, config.lanes.all_venues(), epoch, &self.levels_now())?);
@@ -412,7 +416,7 @@ impl<C: Clock> Sequencer<C> {
         Ok(())
     }
 
-    /// Starts the thread that makes the journal durable, if any session asks for that.
+    /// Starts the commit thread, if any session asks for the disk level.
     pub(crate) fn watch_disk(&mut self) -> Result<(), OmsError> {
         if self.levels.contains(&AckLevel::Disk) {
             self.commit = Some(Commit::start(self.journal.log(), self.clock.clone()).map_err(JournalError::Disk)?);
@@ -421,16 +425,16 @@ impl<C: Clock> Sequencer<C> {
     }
 }
 
-/// What a start finds of a lane that it reads.
+/// Fault that a start finds in a lane that it reads.
 enum Broken {
-    /// Messages that were taken, and that the journal does not hold.
+    /// Number of messages below the lane's cursor that the journal does not hold.
     Missed(u64),
     Unreadable(String),
 }
 
-/// A reader behind what the journal holds of a lane, and behind its cursor, and how many messages lie between the two.
-/// The cursor only ever moved behind the journal: they were taken by a journal that was lost since, and are never taken
-/// again.
+/// Opens a reader behind both the lane's cursor and the messages that the journal holds, and returns the number of
+/// messages between the two. The cursor only moves behind the journal: a journal that was lost since held those
+/// messages, and they are never taken again.
 fn read_on(lane: &LogConfig, next: u64) -> Result<(Reader, u64), OpenError> {
     let reader = Reader::open_untrusted(&lane.place, Start::Cursor)?;
     let cursor = reader.sequence();
@@ -445,7 +449,7 @@ fn read_on(lane: &LogConfig, next: u64) -> Result<(Reader, u64), OpenError> {
     Ok((reader, taken_before(look, next, cursor)))
 }
 
-/// What must hold the requests of each session.
+/// Returns the durability level of each session.
 fn levels(config: &Config) -> Vec<AckLevel> {
     let mut levels = vec![AckLevel::Os; config.lanes.sessions.into()];
     config.desk.sessions.iter().for_each(|session| raise(&mut levels, session.session, session.level));
@@ -456,7 +460,8 @@ fn is_line_of(kind: LaneKind, venue: VenueId) -> bool {
     matches!(kind, LaneKind::Line(line) if line.venue == venue)
 }
 
-/// How many of these frames of a lane may have been messages: those that are some, and those that are gone.
+/// Counts the frames of a lane between two numbers that may have been messages: readable messages, and frames that are
+/// gone.
 fn taken_before(mut lane: Reader, from: u64, to: u64) -> u64 {
     let mut none = 0;
     while let Ok(next) = lane.next() {

@@ -1,4 +1,4 @@
-//! Which armed orders a tick fires.
+//! Conditional orders: finds the armed orders that a tick fires.
 //!
 //! ```text
 //!   symbol ─> board ─┬─ bid, ask, last ─┬─ up:   lowest threshold first ──┐
@@ -6,22 +6,24 @@
 //!                    └─ a tick looks at the first of each, and at the next only if that is reached
 //! ```
 //!
-//! All of this is beside the journal: it holds which orders have fired, and a replay compares nothing.
+//! All of this is beside the journal: the journal holds which orders have fired, and a replay compares nothing.
 //!
-//! The latest price of each kind is what counts: bid and ask of the last top of book (none where a side is empty), the
-//! price of the last trade. A trigger that holds when it comes fires with them at once. Of two that must hold both, one
-//! that does not is watched; reached, it hands over to the other if that does not hold.
+//! A condition is compared with the latest price of its kind: bid and ask of the last top of book (none where a side is
+//! empty), or the price of the last trade. A trigger that already holds when it arrives fires at once. If two
+//! conditions must hold together, one that does not hold is watched; once reached, it hands over to the other if that
+//! one does not hold.
 //!
-//! Entries of orders that are armed no more are dropped when they are met, and all at once when they are most.
+//! Entries of orders that are not armed any more are dropped when they are met, and all together when they are the
+//! majority.
 //!
-//! After a start no price is known, all conditions are watched, and the next tick decides. A start reads what its topic still
-//! holds of before: of that only ticks fire an order that are no older than its trigger. What an older one reaches is put
-//! aside until they have come so far.
+//! After a start no price is known, all conditions are watched, and the next tick decides. A start reads the ticks from
+//! before it that the topic still holds: those fire an order only if they are no older than its trigger. A watch that
+//! an older tick reaches is put aside until the ticks are that recent.
 //!
-//! A tick costs a comparison for each kind of price, and an entry out of a heap and into another for each order that it
-//! reaches. Orders whose two conditions must hold together, and never do, are handed over at each crossing, all in one tick:
-//! so many of them on one threshold keep those that wait behind this tick. It is not spread over turns: the next tick must
-//! find all that the last one left, and one that fires may be among them.
+//! A tick costs a comparison for each kind of price, and a move of an entry from a heap to another for each order that
+//! it reaches. Orders whose two conditions must hold together, and never do, are handed over at each crossing, all in
+//! one tick: many such orders on one threshold delay the messages behind this tick. The work is not spread over turns,
+//! because the next tick must find all entries that the last one left, and some of them may fire.
 
 mod ticks;
 
@@ -33,24 +35,25 @@ use tickpath_market::{
 };
 use tickpath_orders::{Armed, Core, Output};
 
-/// Entries that may be of orders that are armed no more, beside as many as there are armed orders.
+/// Entries beyond four per armed order that trigger a removal of those whose orders are not armed any more.
 const MOST_STALE: usize = 256;
-/// Prices of an instrument that can be watched.
+/// Number of prices of an instrument that can be watched.
 const PRICE_TYPES: usize = TriggerPriceType::ALL.len();
 
-/// The armed orders by what they wait for.
+/// Armed orders, by the conditions that they wait for.
 #[derive(Default)]
 pub(crate) struct Triggers {
-    /// By symbol.
+    /// Watches, by symbol.
     boards: Vec<Option<Box<Board>>>,
     watched: HashMap<OrderId, Watched>,
-    /// By the first stamp that may fire them: what older ticks have reached, while a start reads again.
+    /// Watches that older ticks have reached while a start reads its topic again, by the first stamp that may fire
+    /// them.
     aside: BTreeMap<u64, Vec<Reached>>,
-    /// In all boards, and aside.
+    /// Number of entries in all boards and aside.
     entries: usize,
-    /// Orders that the core has just said to be armed.
+    /// Orders that the core has just reported as armed.
     fresh: Vec<OrderId>,
-    /// A start reads what its topic holds of before.
+    /// Whether a start is reading the ticks from before it.
     reads_again: bool,
 }
 
@@ -58,10 +61,10 @@ pub(crate) struct Triggers {
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(align(64))]
 pub(crate) struct Reference {
-    /// What requests are held against, and when it was sent.
+    /// Price that requests are checked against, and when it was sent.
     pub price: Price,
     pub stamp: u64,
-    /// What triggers look at.
+    /// Prices that triggers are compared with.
     pub bid: Price,
     pub ask: Price,
     pub last: Price,
@@ -69,29 +72,29 @@ pub(crate) struct Reference {
     pub traded: u64,
 }
 
-/// What is watched of an instrument: by price type, then upwards and downwards.
+/// Watches of an instrument: by price type, then upwards and downwards.
 #[derive(Default)]
 struct Board([[BinaryHeap<Reverse<Watch>>; 2]; PRICE_TYPES]);
 
-/// What is watched of an order.
+/// Watched conditions of an order.
 #[derive(Debug, Clone, Copy)]
 struct Watched {
-    /// The request that its trigger came with.
+    /// The request that brought its trigger.
     by: u64,
-    /// How many of its conditions.
+    /// Number of its conditions that are watched.
     conditions: u8,
 }
 
-/// The first in its heap is reached first.
+/// Entry of a heap, ordered so that the watch that is reached first comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Watch {
-    /// The threshold; its negative where prices must fall to it.
+    /// The threshold, negated where prices must fall to it.
     key: i64,
     order: OrderId,
     by: u64,
 }
 
-/// A watch whose threshold is reached.
+/// A watch whose threshold is reached, with the condition that the price meets.
 #[derive(Debug, Clone, Copy)]
 struct Reached {
     watch: Watch,
@@ -104,13 +107,13 @@ impl Triggers {
         self.entries == 0
     }
 
-    /// Whether the core has said that orders are armed.
+    /// Returns whether the core has reported orders as armed.
     #[inline]
     pub fn has_news(&self) -> bool {
         !self.fresh.is_empty()
     }
 
-    /// Notes the orders that the core says are armed now.
+    /// Notes the orders that the core reports as armed.
     pub fn note(&mut self, outputs: &[Output]) {
         let armed = outputs.iter().filter_map(|output| match output {
             Output::Report { report, .. } if report.status == OrdStatus::Armed.code() => Some(report.order_id),
@@ -119,7 +122,7 @@ impl Triggers {
         self.fresh.extend(armed);
     }
 
-    /// Watches a trigger that does not hold.
+    /// Watches the conditions of a trigger that do not hold.
     fn add(&mut self, armed: &Armed, references: &[Reference]) {
         let does_hold = |condition: &Condition| latest(references, condition).is_some_and(|at| condition.holds(at));
         let needs_both = armed.trigger.join == TriggerJoin::And.code();
@@ -140,7 +143,8 @@ impl Triggers {
         self.put(Reached { watch: Watch { key, order, by }, condition: *condition });
     }
 
-    /// Watches the other one of two conditions, which does not hold. Of what was armed before a start it is watched already.
+    /// Watches the other of two conditions, which does not hold. For an order from before a start both are watched
+    /// already.
     fn hand_over(&mut self, armed: &Armed, references: &[Reference]) {
         if let Some(watched) = self.watched.get_mut(&armed.order) {
             watched.conditions = watched.conditions.saturating_sub(1);
@@ -159,7 +163,7 @@ impl Triggers {
         self.watched.get(&order).is_some_and(|watched| watched.by == by)
     }
 
-    /// Takes out the next watch of an instrument that its prices have reached.
+    /// Removes and returns the next watch of an instrument that its prices have reached.
     #[inline]
     fn next_reached(&mut self, symbol: SymbolId, prices: &Reference) -> Option<Reached> {
         let board = self.boards.get_mut(symbol.0 as usize)?.as_mut()?;
@@ -184,7 +188,7 @@ impl Triggers {
         None
     }
 
-    /// Whether what was reached fires its order. If it does not, but may later, it is kept.
+    /// Returns whether a reached watch fires its order. A watch that may fire later is kept.
     fn fires(&mut self, reached: &Reached, armed: Option<Armed>, stamp: u64, references: &[Reference]) -> bool {
         let Watch { order, by, .. } = reached.watch;
         let Some(armed) = armed.filter(|armed| armed.by == by) else {
@@ -207,7 +211,7 @@ impl Triggers {
         fires
     }
 
-    /// Puts back what was aside until a tick with this stamp.
+    /// Puts the watches back that were aside until a tick with this stamp.
     fn put_back(&mut self, stamp: u64) {
         while let Some(first) = self.aside.first_entry().filter(|first| *first.key() <= stamp) {
             for reached in first.remove() {
@@ -225,7 +229,7 @@ impl Triggers {
         }
     }
 
-    /// Forgets what is watched of orders that are armed no more, if that is most of it.
+    /// Drops the watches of orders that are not armed any more, if they are the majority.
     fn tidy(&mut self, core: &Core) {
         if self.entries.max(self.watched.len()) <= 4 * core.armed_at_most() + MOST_STALE {
             return;
@@ -239,7 +243,7 @@ impl Triggers {
         }
     }
 
-    /// Where a condition is watched; none for a code or a symbol that the core lets nobody arm.
+    /// Returns the heap of a condition; `None` for a code or a symbol that the core never arms.
     fn heap(&mut self, condition: &Condition) -> Option<&mut BinaryHeap<Reverse<Watch>>> {
         let symbol = condition.symbol.0 as usize;
         if symbol >= self.boards.len() {
@@ -252,7 +256,7 @@ impl Triggers {
 }
 
 impl Reference {
-    /// The latest price of this type; none if there was none.
+    /// Returns the latest price of this type; `None` without a price.
     #[inline]
     fn of(&self, price_type: u8) -> Option<Price> {
         let price = match TriggerPriceType::from_code(price_type)? {
@@ -268,7 +272,7 @@ fn latest(references: &[Reference], condition: &Condition) -> Option<Price> {
     references.get(condition.symbol.0 as usize)?.of(condition.price_type)
 }
 
-/// A price as the heap of a condition orders it: what is reached first is smallest.
+/// Returns a price as the heap of a condition orders it: the threshold that is reached first is smallest.
 #[inline]
 fn key(condition: &Condition, price: Price) -> i64 {
     if condition.direction == TriggerDirection::Up.code() { price.0 } else { price.0.saturating_neg() }
@@ -282,13 +286,13 @@ mod tests {
 
     use super::*;
 
-    /// Orders of before a start, and one market for both symbols.
+    /// Orders from before a start, and one market for both symbols.
     #[derive(Default)]
     struct Start {
         triggers: Triggers,
         armed: BTreeMap<OrderId, Armed>,
         references: Vec<Reference>,
-        /// Watches that ticks have taken out of their heaps.
+        /// Number of watches that ticks have removed from their heaps.
         reached: usize,
     }
 
@@ -304,7 +308,7 @@ mod tests {
             start
         }
 
-        /// A trade, and the orders that it fires.
+        /// Applies a trade, and returns the orders that it fires.
         fn trade(&mut self, stamp: u64, symbol: u32, price: i64) -> Vec<u64> {
             self.references[symbol as usize].last = Price::from_whole(price);
             let (prices, mut fired) = (self.references[symbol as usize], Vec::new());
@@ -340,7 +344,7 @@ mod tests {
         assert_eq!(start.reached as u64, ORDERS);
         assert!(!start.triggers.is_empty(), "they wait");
         assert_eq!(start.trade(OLD_TICKS, 0, 100), (1..=ORDERS / 2).collect::<Vec<_>>());
-        // The other symbol's ticks say what time it is, too.
+        // The other symbol's ticks also advance the time.
         assert_eq!(start.trade(OLD_TICKS + 1, 1, 1), [0; 0]);
         assert_eq!(start.trade(OLD_TICKS + 1, 0, 100), (ORDERS / 2 + 1..=ORDERS).collect::<Vec<_>>());
         assert_eq!(start.reached as u64, 2 * ORDERS);
@@ -355,7 +359,7 @@ mod tests {
             assert_eq!(start.trade(stamp, 0, 100 + (stamp % 2) as i64), [0; 0]);
         }
         assert_eq!((start.reached as u64, start.triggers.entries as u64), (ORDERS, ORDERS));
-        // The first holds no more when the second is reached: one of the two is watched, and none twice.
+        // The first condition holds no more when the second is reached: one of the two is watched, and none twice.
         start.trade(OLD_TICKS, 0, 99);
         for stamp in OLD_TICKS..2 * OLD_TICKS {
             assert_eq!(start.trade(stamp, 1, 100 + (stamp % 2) as i64), [0; 0]);

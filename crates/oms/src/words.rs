@@ -1,4 +1,4 @@
-//! An operator's words: from its lane, or, with an answer, from an admin's session.
+//! Admin commands: from the operator's lane, or, with an acknowledgement, from an admin's session.
 
 use tickpath_clock::Clock;
 use tickpath_log::Message;
@@ -14,18 +14,18 @@ use crate::day::CommandError;
 use crate::notice::Notice;
 use crate::sequencer::Sequencer;
 
-/// What came of a word that was taken.
+/// Acknowledgement of an admin command that was taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Taken {
-    /// Its record in the journal.
+    /// Record of the command in the journal.
     pub record: u64,
-    /// The orders that it meant, as they stand behind it.
+    /// Orders that the command concerned, as they stand after it.
     pub orders: Vec<OrderView>,
 }
 
 impl<C: Clock> Sequencer<C> {
-    /// Takes a word that somebody waits for, as the journal's record of it, and tells what came of it. One that the core would
-    /// not take is not journaled.
+    /// Takes an admin command whose sender waits, in the form of its journal record, and returns the acknowledgement. A
+    /// command that the core would refuse is not journaled.
     pub fn word(&mut self, received: u64, kind: u8, record: &[u8]) -> Result<Result<Taken, CommandError>, OmsError> {
         let Some(mut word) = read(kind, record, 0) else {
             self.refused += 1;
@@ -63,14 +63,14 @@ impl<C: Clock> Sequencer<C> {
         for order in &mut orders {
             match self.core.order(order.id) {
                 Some(now) => *order = now,
-                // The day's end forgets at once what never left.
+                // The end of the day drops at once an order that never left.
                 None => (order.status, order.leaves) = (OrdStatus::Expired, Quantity(0)),
             }
         }
         Ok(Ok(Taken { record, orders }))
     }
 
-    /// Takes a message of the operator's lane.
+    /// Takes an admin command from the operator's lane.
     pub fn control(&mut self, received: u64, message: &Message<'_>) -> Result<(), OmsError> {
         match read(message.kind, message.payload, (message.sequence as u32).wrapping_add(1)) {
             Some(input) => {
@@ -86,8 +86,8 @@ impl<C: Clock> Sequencer<C> {
         }
     }
 
-    /// Takes an admin command and returns its record; none if the core has ignored it. The end of a day is the end of its
-    /// log, and is refused where the disk lacks room for that.
+    /// Takes an admin command and returns its record; `None` if the core has ignored it. The end of a day also ends the
+    /// journal's log, and is refused if the disk lacks room for that.
     fn take_word(&mut self, received: u64, word: &Input) -> Result<Result<Option<u64>, CommandError>, OmsError> {
         let Input::DayEnd(end) = word else { return self.take_command(received, word).map(Ok) };
         let ballast = match (!self.disk_failed).then(|| self.reserve_for_roll()).transpose() {
@@ -114,12 +114,12 @@ impl<C: Clock> Sequencer<C> {
     }
 }
 
-/// What an operator may say, with its number in the operator's lane, counted from one; zero if it is of no lane.
+/// Decodes an admin command. Its number in the operator's lane counts from one; zero for a command from no lane.
 fn read(kind: u8, bytes: &[u8], lane_sequence: u32) -> Option<Input> {
     let input = match RecordKind::from_code(kind)? {
         RecordKind::Kill => {
             let kill = Kill { lane_sequence, ..Kill::read_from_bytes(bytes).ok()? };
-            // The disk's switch is the OMS's own.
+            // Only the OMS itself sets the disk's kill switch.
             (kill.scope != KILL_DISK).then_some(Input::Kill(kill))?
         }
         RecordKind::CancelScope => {

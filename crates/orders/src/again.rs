@@ -1,18 +1,18 @@
-//! New orders that a venue refuses with a code after which a desk wants them to be tried again.
+//! Retries of new orders that a venue rejects with a code of the retry rules.
 //!
 //! ```text
-//!   Sent ──refused, by a code of the table──> Queued, under another id at the venue ──checked again──> Sent ──> ...
-//!        ──refused, by any other code, or once too often────────────────────────────────────────────> Rejected
+//!   Sent ──rejected, by a code of the table──> Queued, under another id at the venue ──checked again──> Sent ──> ...
+//!        ──rejected, by any other code, or once too often────────────────────────────────────────────> Rejected
 //! ```
 //!
-//! A refusal may come twice, so each try has an id of its own at the venue: that of the refusal's record. The order keeps
-//! its own id for everybody else. Who has asked for a cancel or a replace has its order refused: nothing is tried again
-//! behind a cancel. A venue without a table costs one branch.
+//! A rejection may come twice, so each try has an id of its own at the venue: that of the rejection's record.
+//! Everywhere else the order keeps its own id. An order with a pending cancel or replace is not tried again. Without
+//! retry rules an order costs one branch.
 //!
-//! After another boot of the host a refusal and the try behind it may both be in the tail that the journal lost, and that
-//! try has an id that nobody knows. So a refusal is no end of an order that was on its way then: it is unknown until its
-//! venue says that it lived under the name that is known, or an operator says what became of it. Only where nothing
-//! leaves before the disk has its input, there is no doubt.
+//! After another boot of the host a rejection and the retry may both be in the tail that the journal lost, and the
+//! retry's id is then unknown. A rejection therefore does not end an order that was in flight at that time: it is in
+//! doubt until its venue reports that it lived under the known id, or an operator resolves it. There is no doubt for
+//! sessions whose outputs leave only after the disk has their input.
 
 use tickpath_market::{ClientOrderId, ExecType, ExecutionReport, NewOrder, OrderId, Quantity, Request, VenueId};
 use tickpath_risk::{GIVE_UP, OTHER_LINE, RejectRule};
@@ -27,7 +27,7 @@ use crate::waiting::Waiting;
 use crate::{Output, Outputs, ReportRecord};
 
 impl Core {
-    /// The line that what waits first for a venue should not go by: it brought the refusal of that order. Its number.
+    /// Returns the line that the next waiting order should avoid, because it delivered the order's rejection.
     pub fn refused_by(&self, venue: VenueId) -> Option<u8> {
         if self.again.has_no_tries() {
             return None;
@@ -36,7 +36,7 @@ impl Core {
         u8::try_from(self.again.tried(self.orders.get(waiting.order).id)?.refused_by.checked_sub(1)?).ok()
     }
 
-    /// Takes a report, if it is of a try of its order and not of the order itself; false for every other one.
+    /// Handles a rejection that leads to a retry, or a report of an earlier try; returns false for other reports.
     #[inline]
     pub(crate) fn hear_of_try(
         &mut self,
@@ -58,14 +58,14 @@ impl Core {
             self.hear_of_earlier_try(at, slot, said, &record.report, out);
             return true;
         }
-        // Until now its venue had told its own id alone.
+        // The venue had reported only its own id of the order until now.
         if name != order.id && self.names.current(order.id).is_none() {
             self.names.add(order.id, order.route, name, 0);
         }
         match (said, self.again.tried(order.id)) {
             (Said::Nothing | Said::Status | Said::Lost | Said::Refused, _) => false,
             (Said::Rejected, _) if order.marks & ASTRAY != 0 => {
-                // One that is unknown is asked for already.
+                // The venue has been asked for an unknown order already.
                 match order.phase.is_unknown() {
                     true => self.counts.duplicates += 1,
                     false => self.put_in_doubt(at, slot, Event::Missed, 0, out),
@@ -77,7 +77,7 @@ impl Core {
                 true
             }
             _ => {
-                // It lives, or has lived: its venue has not refused it.
+                // The order lives or has lived, or its rejection is final.
                 self.orders.get_mut(slot).marks &= !ASTRAY;
                 self.again.forget(order.id);
                 false
@@ -85,7 +85,8 @@ impl Core {
         }
     }
 
-    /// A venue has refused an earlier try: it may say so twice, and nothing else. What was traded all the same is booked.
+    /// Handles a report of an earlier, rejected try. A repeated rejection changes nothing; any other event puts the
+    /// order in doubt, and its fills are booked.
     fn hear_of_earlier_try(&mut self, at: At, slot: u32, said: Said, report: &ExecutionReport, out: &mut Outputs) {
         let is_known = said == Said::Filled && self.find_fill(slot, report.exec_id.0).is_some();
         if is_known || matches!(said, Said::Rejected | Said::Status | Said::Nothing) {
@@ -95,14 +96,14 @@ impl Core {
         self.counts.contradictions += 1;
         self.put_in_doubt(at, slot, Event::Conflict, 0, out);
         if matches!(said, Said::Filled | Said::Amended) {
-            // Its numbers and sums are those of that try.
+            // The sequence and the cumulative quantity are those of that try.
             let report = ExecutionReport { venue_sequence: 0, cumulative_quantity: Quantity::ZERO, ..*report };
             self.event(at, slot, said, &report, out);
         }
     }
 
-    /// Of another boot: what was on its way may have been refused and tried again in what the journal has lost, unless
-    /// nothing of its session leaves before the disk has it; so may what may have fired.
+    /// Marks orders [`ASTRAY`] after another boot of the host: orders in flight, or that may have fired, may have been
+    /// rejected and tried again in the journal's lost tail. Sessions whose outputs wait for the disk are exempt.
     pub(crate) fn doubt_tries(&mut self) {
         let sent = self.again.orders().filter_map(|order| self.find_order(order));
         let sent = sent.filter(|&slot| self.orders.get(slot).phase == Phase::Sent);
@@ -116,8 +117,8 @@ impl Core {
         }
     }
 
-    /// What its venue's answer makes of an order that may have been tried again under an id that nobody knows. That it was
-    /// refused tells nothing, nor that it was never heard of, unless the venue numbers: it would have numbered a refusal.
+    /// Returns the order after a status answer, if it may have been tried again under an unknown id. A rejection proves
+    /// nothing; neither does a missing order, unless the venue numbers and would have numbered a rejection.
     #[cold]
     pub(crate) fn stands_astray(&mut self, order: &Order, report: &ExecutionReport, next: Order) -> Order {
         let numbered = self.routes.get(VenueId(order.route)).rules.numbered != 0;
@@ -127,8 +128,8 @@ impl Core {
         }
     }
 
-    /// Whether the venue never had more of the order than its refusal, nobody wants anything else of it, and the table
-    /// says so.
+    /// Returns whether an order may be tried again: its rejection is the venue's only event, no cancel or replace is
+    /// pending, and a retry rule allows it.
     fn may_try_again(&self, at: At, slot: u32, tried: &Try, report: &ExecutionReport) -> bool {
         let order = self.orders.get(slot);
         let rule = self.again.rule(order.route, report.reason).filter(|rule| rule.action != GIVE_UP);
@@ -142,7 +143,7 @@ impl Core {
             && at.sequence >> OrderId::SEQUENCE_BITS == 0
     }
 
-    /// The order waits, to be checked again and to go under another id. Its client is told the code.
+    /// Queues a rejected order to be checked again and sent under another id; its client gets the venue's code.
     fn try_again(&mut self, at: At, slot: u32, tried: &Try, record: &ReportRecord, out: &mut Outputs) {
         let (order, report) = (*self.orders.get(slot), &record.report);
         let is_for_another = |rule: &RejectRule| rule.action == OTHER_LINE;

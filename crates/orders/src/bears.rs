@@ -1,7 +1,8 @@
-//! What bears the number of a symbol, an account, a venue or a session. While anything does, the number keeps its meaning.
+//! References to the number of a symbol, an account, a venue or a session. While any exist, the number keeps its
+//! meaning.
 //!
-//! The OMS asks before it journals a definition. The core takes each definition that is in the journal, so a journal
-//! replays to the same state and the same outputs as before there was such a question.
+//! The OMS checks for references before it journals a definition. The core accepts every definition in the journal, so
+//! journals from before this check replay to the same state and the same outputs.
 
 use std::fmt;
 
@@ -11,34 +12,34 @@ use crate::core::Core;
 use crate::order::Order;
 use crate::{KILL_ACCOUNT, KILL_SESSION, KILL_SYMBOL, PositionView};
 
-/// What bears a number. As text it is a clause: `account 1 has a position of 1 in symbol 2`.
+/// Reference to a number. As text it is a clause: `account 1 has a position of 1 in symbol 2`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bearer {
-    /// An order that is open.
+    /// Open order.
     Open(OrderId),
-    /// A position that is not flat, or that an order may still change.
+    /// Position that is not flat, or that an order may still change.
     Position {
-        /// The account that holds it.
+        /// Account that holds the position.
         account: AccountId,
-        /// The symbol that it is in.
+        /// Symbol of the position.
         symbol: SymbolId,
-        /// How large it is.
+        /// Size of the position, with working quantities.
         view: PositionView,
     },
-    /// An open order whose trigger is a price of the symbol.
+    /// Open order whose trigger is a price of the symbol.
     Trigger(OrderId),
-    /// An order that has ended, and that is forgotten at the end of its day.
+    /// Ended order, which is dropped at the end of its day.
     Ended(OrderId),
-    /// A report of an order that is not known here: the journal's record with this number.
+    /// Report of an unknown order, by the sequence of its journal record.
     Foreign(u64),
-    /// A request that used up this client's id, until the day ends.
+    /// Request that used this client id up until the day ends.
     Request(u64),
-    /// A kill switch that is on.
+    /// Kill switch that is on.
     Killed,
 }
 
 impl Core {
-    /// The first thing found that bears the number of a symbol; none if the number may get another meaning.
+    /// Returns the first reference found to the number of a symbol; none if the number may get another meaning.
     pub fn bearer_of_symbol(&self, symbol: SymbolId) -> Option<Bearer> {
         self.open_order(|order| order.symbol == symbol)
             .or_else(|| self.held_position(|_, held| held == symbol))
@@ -51,7 +52,7 @@ impl Core {
             .or_else(|| self.kill_switch(KILL_SYMBOL, symbol.0))
     }
 
-    /// The same of an account.
+    /// Returns the first reference found to the number of an account; none if the number may get another meaning.
     pub fn bearer_of_account(&self, account: AccountId) -> Option<Bearer> {
         self.open_order(|order| order.account == account)
             .or_else(|| self.held_position(|holder, _| holder == account))
@@ -63,8 +64,8 @@ impl Core {
             .or_else(|| self.kill_switch(KILL_ACCOUNT, account.0))
     }
 
-    /// The same of a venue, but for positions in the symbols that trade there: the core does not know where a symbol traded
-    /// that is not defined any more.
+    /// Returns the first reference found to the number of a venue. Positions in the venue's symbols do not count: the
+    /// core does not know where a symbol traded that is not defined any more.
     pub fn bearer_of_venue(&self, venue: VenueId) -> Option<Bearer> {
         self.open_order(|order| order.route == venue.0)
             .or_else(|| self.ended_order(|order| order.route == venue.0))
@@ -74,7 +75,7 @@ impl Core {
             })
     }
 
-    /// The same of a session, but for reports of days that have ended, which the core does not keep.
+    /// Returns the first reference found to the number of a session. Reports of ended days are not kept or counted.
     pub fn bearer_of_session(&self, session: u16) -> Option<Bearer> {
         self.open_order(|order| order.session == session)
             .or_else(|| self.ended_order(|order| order.session == session))
@@ -92,7 +93,7 @@ impl Core {
         ended.map(|order| Bearer::Ended(OrderId(order.id)))
     }
 
-    /// A cancel or a replace of a session, or a request of its that was denied.
+    /// Returns a client id that a session used up by a cancel, a replace or a denied request.
     fn used_id(&self, session: u16) -> Option<Bearer> {
         let asked = (0..self.asks.len()).map(|slot| self.asks.get(slot)).find(|ask| ask.session == session);
         let denied = || (0..self.denied.len()).map(|slot| self.denied.get(slot)).find(|id| id.session == session);

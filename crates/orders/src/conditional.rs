@@ -1,18 +1,18 @@
-//! Orders with a trigger: what waits here for a price.
+//! Conditional orders, which wait in the OMS for their trigger.
 //!
 //! ```text
 //!   Conditional ──rights, form──> Armed ──Fired──> all checks ──> Sent or Queued: an order like any
 //!                                   │ │                └────────> Denied
-//!                                   │ └─ replace: at once, for no venue has heard of it
+//!                                   │ └─ replace: at once, because no venue has received it
 //!                                   └─── cancel, mass cancel, kill, lost session, day's end: at once
 //! ```
 //!
-//! The core compares no prices: whoever sees the ticks says which order has fired, by an input. An armed order counts
-//! among its account's open orders, and as nothing in positions and credit: it may never leave.
+//! The core compares no prices: the shell, which receives the ticks, reports a fired trigger by an input. An armed
+//! order counts among its account's open orders, but adds nothing to positions and credit: it may never leave.
 //!
-//! After another boot of the host an armed order may have fired in the tail that the journal lost. It is in doubt like
-//! whatever else may have left, and is armed again once its venue says that it has no such order. Only where nothing
-//! leaves before the disk has its input, there is no doubt.
+//! After another boot of the host an armed order may have fired in the tail that the journal lost. The order is then in
+//! doubt like any other that may have left, and is armed again once its venue reports that it has no such order. There
+//! is no doubt for sessions whose outputs leave only after the disk has their input.
 
 use tickpath_market::{
     ClientOrderId, ConditionalOrder, ExecType, ExecutionReport, NewOrder, OrderId, OrderType, Price, Quantity,
@@ -29,46 +29,46 @@ use crate::requests::{answer, denied, facts, may_wait, undefined};
 use crate::state::{Event, Phase, step};
 use crate::{Denial, Envelope, Outputs};
 
-/// An order that waits for its trigger.
+/// Order that waits for its trigger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Armed {
-    /// The order.
+    /// Id of the order.
     pub order: OrderId,
-    /// What fires it.
+    /// Condition that fires the order.
     pub trigger: Trigger,
-    /// The id of the request that the trigger came with: another one has another.
+    /// Id of the request that brought the trigger; a new trigger comes with a new id.
     pub by: u64,
-    /// When that came, in ticks; zero if the clock was another boot's.
+    /// Time of that request, in ticks; zero if it was in another boot of the host.
     pub since: u64,
 }
 
-/// What a client asks of an armed order.
+/// New terms of an armed order, as a client requests them.
 struct Rearm {
     client: ClientOrderId,
     price: Price,
     quantity: i64,
-    /// None leaves it as it is.
+    /// The new trigger; none keeps the present one.
     trigger: Option<Trigger>,
 }
 
 impl Core {
-    /// The orders that wait for their trigger.
+    /// Returns the orders that wait for their trigger.
     pub fn armed(&self) -> impl Iterator<Item = Armed> + '_ {
         self.armed.values().filter(|arming| self.is_armed(arming.slot)).map(|arming| self.armed_view(arming))
     }
 
-    /// An order that waits for its trigger; none if it does not.
+    /// Returns an order that waits for its trigger; none if it does not.
     pub fn armed_order(&self, id: OrderId) -> Option<Armed> {
         let slot = self.find_order(id.0).filter(|&slot| self.is_armed(slot))?;
         self.armed.get(&slot).map(|arming| self.armed_view(arming))
     }
 
-    /// How many there are at most: orders that may have fired are among them.
+    /// Returns an upper bound of the number of armed orders, which includes those that may have fired.
     pub fn armed_at_most(&self) -> usize {
         self.armed.len()
     }
 
-    /// Takes a new order with a trigger, or denies it.
+    /// Accepts a conditional order, or denies it.
     pub(crate) fn arm(
         &mut self,
         at: At,
@@ -107,7 +107,7 @@ impl Core {
         self.check_form(at, envelope, order, 1)
     }
 
-    /// Whether the trigger can ever fire here.
+    /// Checks that the trigger can fire: the OMS receives ticks, and all its symbols are defined.
     fn check_trigger(&self, envelope: &Envelope, trigger: &Trigger) -> Result<(), Refusal> {
         if envelope.no_ticks != 0 {
             return Err(Denial::NoTicks.into());
@@ -121,8 +121,8 @@ impl Core {
         refusal.map_or(Ok(()), Err)
     }
 
-    /// Holds an order that waits for its trigger against the checks as if the market stood at its price and nothing else
-    /// worked: they are made in whole when it fires. It counts among the open orders, `more` of which come with it.
+    /// Checks an armed order as if the market stood at its price and no other order worked; all checks run when it
+    /// fires. It counts among the open orders, to which it adds `more`.
     fn check_form(&self, at: At, envelope: &Envelope, order: &Order, more: u32) -> Result<(), Refusal> {
         let entry = self.desk.entry(order.account, order.symbol).map_err(|denial| undefined(denial, order))?;
         check(&Facts {
@@ -137,7 +137,7 @@ impl Core {
         })
     }
 
-    /// Takes another price, quantity and trigger of an armed order.
+    /// Replaces price, quantity and trigger of an armed order.
     pub(crate) fn replace_conditional(
         &mut self,
         at: At,
@@ -160,7 +160,7 @@ impl Core {
         self.rearm(at, envelope, named?, &rearm, out)
     }
 
-    /// Takes another price and quantity of an armed order; none if the request names no such order.
+    /// Replaces price and quantity of an armed order; none if the request names no armed order.
     pub(crate) fn replace_armed(
         &mut self,
         at: At,
@@ -203,7 +203,7 @@ impl Core {
         Ok(())
     }
 
-    /// An order's trigger holds: it is checked in whole, and leaves or is denied. False if it is not armed.
+    /// Runs all checks on an order whose trigger has fired, and sends or denies it. Returns false if it is not armed.
     pub(crate) fn fire(&mut self, at: At, fired: &Fired, out: &mut Outputs) -> bool {
         let Some(slot) = self.find_order(fired.order).filter(|&slot| self.is_armed(slot)) else { return false };
         let Some(arming) = self.armed.remove(&slot) else { return false };
@@ -236,7 +236,7 @@ impl Core {
         true
     }
 
-    /// The order as it leaves, by all checks; its own place among the open orders is counted already.
+    /// Returns the order as it leaves, if all checks pass. The order counts among the open orders already.
     fn check_fired(&mut self, at: At, fired: &Fired, order: &Order, request: &Request) -> Result<Order, Refusal> {
         let envelope = Envelope {
             reference_price: fired.reference_price,
@@ -253,7 +253,7 @@ impl Core {
             minimum: 1,
             increase: order.quantity,
             reach: self.reach(order.position, order.side),
-            // Its message was counted when it came.
+            // Its message was counted on arrival.
             messages: 0,
             open_orders: entry.open.orders,
             adds: order.quantity,
@@ -272,7 +272,7 @@ impl Core {
         Ok(Order { phase, valued, route: venue.0, ..*order })
     }
 
-    /// No armed order ever leaves once the disk has failed, and its client hears so at once, as of all that waits.
+    /// Denies all armed orders at once after a disk failure, like all waiting orders: they never leave.
     pub(crate) fn refuse_armed(&mut self, out: &mut Outputs) {
         let slots: Vec<u32> = self.armed.keys().copied().filter(|&slot| self.is_armed(slot)).collect();
         for slot in slots {
@@ -289,8 +289,8 @@ impl Core {
         out.push(denied(order.id, order.session, ClientOrderId(order.client), order.account, refusal));
     }
 
-    /// Of another boot: an order may have fired in what the journal has lost, unless nothing of its session leaves before
-    /// the disk has it. Stamps of before say nothing any more.
+    /// Puts armed orders in doubt after another boot of the host: they may have fired in the journal's lost tail,
+    /// unless their session's outputs wait for the disk. Clears the earlier boot's stamps, which mean nothing any more.
     pub(crate) fn doubt_armed(&mut self) {
         let slots: Vec<u32> = self.armed.keys().copied().collect();
         for slot in slots {
@@ -305,9 +305,9 @@ impl Core {
         }
     }
 
-    /// What an answer of its venue makes of an order that may have fired: one that the venue has never heard of is armed
-    /// again, if it is the answer to a question since the last doubt, and says nothing if not. Whatever else it answers,
-    /// the order has left.
+    /// Returns the order after its venue's status answer, for an order that may have fired. An order that the venue
+    /// does not have is armed again if the answer is to a status request since the last doubt, and stays as it is
+    /// otherwise. After any other answer the order has left.
     #[cold]
     pub(crate) fn stands_armed(&mut self, slot: u32, report: &ExecutionReport, next: Order) -> Option<Order> {
         let order = *self.orders.get(slot);

@@ -1,22 +1,22 @@
-//! What happens to the OMS itself: starts, lines, doubts, triggers, days, and what operators order. Inputs like all
-//! others.
+//! Inputs about the OMS itself: starts, lines, losses, triggers, days, and admin commands. They are journaled and
+//! replayed like all other inputs.
 
 use tickpath_market::{
     AccountId, ClientOrderId, ExecId, OrderId, Price, Quantity, Request, SymbolId, VenueId, VenueOrderId,
 };
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// A start of the OMS. Orders from here on have this epoch in their ids.
+/// Start of the OMS. Orders accepted from here on have this epoch in their ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Boot {
-    /// Above every earlier one; below 2²⁴.
+    /// Greater than every earlier epoch, and below 2²⁴.
     pub epoch: u64,
-    /// The host's boot: after another one stamps begin anew, and what waited for a venue may have left.
+    /// Boot id of the host. After another boot stamps begin anew, and requests that waited for a venue may have left.
     pub boot_id: [u8; 16],
-    /// The rate of the stamps that follow.
+    /// Rate of the stamps that follow, in ticks per second.
     pub ticks_per_second: u64,
-    /// When, in nanoseconds since the Unix epoch.
+    /// Time of the start, in nanoseconds since the Unix epoch.
     pub utc_ns: u64,
 }
 
@@ -26,14 +26,14 @@ pub const KILL_ALL: u8 = 1;
 pub const KILL_ACCOUNT: u8 = 2;
 /// [`Kill::scope`]: one symbol.
 pub const KILL_SYMBOL: u8 = 3;
-/// [`Kill::scope`]: the journal's disk has failed. What waits and adds to the risk is refused at once. Only a start on a
-/// sound disk turns it off.
+/// [`Kill::scope`]: the journal's disk has failed. Waiting requests that add risk are refused at once, and only a start
+/// on a sound disk turns the switch off.
 pub const KILL_DISK: u8 = 4;
 
 /// [`Kill::scope`]: one session.
 pub const KILL_SESSION: u8 = 5;
 
-/// What the scopes are called, wherever one is written or read.
+/// Names of the scopes, for input and output alike.
 const SCOPES: [(u8, &str); 5] = [
     (KILL_ALL, "firm"),
     (KILL_ACCOUNT, "account"),
@@ -42,82 +42,82 @@ const SCOPES: [(u8, &str); 5] = [
     (KILL_SESSION, "session"),
 ];
 
-/// What this [`Kill::scope`] is called; none if it is none.
+/// Returns the name of a [`Kill::scope`]; none for an unknown code.
 pub fn scope_name(scope: u8) -> Option<&'static str> {
     SCOPES.iter().find(|(code, _)| *code == scope).map(|&(_, name)| name)
 }
 
-/// The [`Kill::scope`] that is called so, if an operator may name it: the disk's switch is the OMS's own.
+/// Returns the [`Kill::scope`] with this name, if an operator may use it: only the OMS sets the disk's switch.
 pub fn scope_named(name: &str) -> Option<u8> {
     SCOPES.iter().find(|(code, called)| *called == name && *code != KILL_DISK).map(|&(code, _)| code)
 }
 
-/// A kill switch: while it is on, new orders and replaces are denied and cancels pass.
+/// Kill switch: while it is on, new orders and replaces are denied and cancels pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Kill {
     /// [`KILL_ALL`], [`KILL_ACCOUNT`], [`KILL_SYMBOL`], [`KILL_DISK`] or [`KILL_SESSION`].
     pub scope: u8,
-    /// Zero is off, all else is on.
+    /// Zero turns the switch off, any other value on.
     pub on: u8,
-    /// 1 cancels what works in the scope, too.
+    /// 1 also cancels the working orders in the scope.
     pub cancel: u8,
     /// Zero.
     pub reserved: u8,
-    /// The account's, the symbol's or the session's number; not read for other scopes.
+    /// Number of the account, symbol or session; ignored for other scopes.
     pub target: u32,
-    /// The low half of its number in the operator's lane; zero if the OMS made it.
+    /// Low half of the command's sequence number in the operator's lane; zero if the OMS made it.
     pub lane_sequence: u32,
     /// Zero.
     pub reserved_end: u32,
 }
 
-/// A venue can be reached, or not.
+/// Change of a venue's connection: up or down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Line {
-    /// Which venue.
+    /// Venue whose connection changed.
     pub venue: VenueId,
-    /// 1 if it can.
+    /// 1 if the venue can be reached.
     pub up: u8,
     /// Zero.
     pub reserved: [u8; 5],
 }
 
-/// A session has come, or was lost.
+/// Logon or loss of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Login {
-    /// Which session.
+    /// Session that logged on or was lost.
     pub session: u16,
-    /// 1 if it has come.
+    /// 1 for a logon, zero for a loss.
     pub up: u8,
     /// Zero.
     pub reserved: [u8; 5],
 }
 
-/// The line to the venue did not take a request: it is certain that it never left. It waits here from now on; once the
-/// disk has failed, what adds to the risk is refused.
+/// Request that the line to its venue did not accept, so that it certainly never left. It waits in the OMS; once the
+/// disk has failed, a request that adds risk is refused instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Returned {
-    /// When it was received, in ticks: it grows old from then on.
+    /// Time at which the request was received, in ticks: its age counts from then.
     pub received: u64,
-    /// Where it was meant for.
+    /// Venue that the request was meant for.
     pub venue: VenueId,
     /// The request's [`Kind`](tickpath_market::Kind), as its code.
     pub kind: u8,
-    /// Bytes of the request.
+    /// Length of the request in bytes.
     pub length: u8,
-    /// Where it lay in the lane of a line that its venue has not got it from: the shell's number. Zero if it never lay in
-    /// a lane.
+    /// Place of the request in a line's lane, from which the venue did not receive it, as the shell's number. Zero if
+    /// the request was never in a lane.
     pub place: u32,
-    /// The request as it was said to the venue, then zeros.
+    /// The request as addressed to the venue, padded with zeros.
     pub request: [u8; 56],
 }
 
 impl Returned {
-    /// A request that came back.
+    /// Builds the record of a request that came back.
     pub fn new(venue: VenueId, received: u64, request: &Request) -> Self {
         let bytes = request.as_bytes();
         let (kind, length) = (request.kind().code(), bytes.len() as u8);
@@ -126,47 +126,47 @@ impl Returned {
         returned
     }
 
-    /// The request; none if the bytes are none.
+    /// Returns the request; none if the bytes hold no request.
     pub fn request(&self) -> Option<Request> {
         Request::read(self.kind, self.request.get(..usize::from(self.length))?).ok()
     }
 }
 
-/// What waited longest for a venue may go now. It is checked again, with this reference price.
+/// Permission for the request that waited longest for a venue to leave, after another check with this reference price.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Release {
-    /// The order's id.
+    /// Id of the order.
     pub order: u64,
-    /// The request's id.
+    /// Id of the request at the venue.
     pub request: u64,
-    /// The reference price of the symbol; zero if there is none.
+    /// Reference price of the symbol; zero if there is none.
     pub reference_price: Price,
-    /// Its age, in nanoseconds.
+    /// Age of the reference price, in nanoseconds.
     pub reference_age_ns: u64,
-    /// Where it goes.
+    /// Venue that the request goes to.
     pub venue: VenueId,
     /// Zero.
     pub reserved: [u8; 6],
 }
 
-/// [`Doubt::lost`]: requests on their way to the venue.
+/// [`Doubt::lost`]: requests in flight to the venue.
 pub const LOST_REQUESTS: u8 = 1;
 /// [`Doubt::lost`]: reports of the venue.
 pub const LOST_REPORTS: u8 = 2;
 /// [`Doubt::lost`]: requests or reports of one order, whose id is in [`Doubt::messages`].
 pub const LOST_ORDER: u8 = 3;
 
-/// Messages between the OMS and a venue may be lost: lost requests put in doubt what waits for an answer, lost reports
-/// every live order. Each becomes `Unknown`, is asked for, and is never sent again. A question that cannot leave is asked
-/// when it can. Where reports are lost nothing ends the doubt that may be from before: only the answer to a later question,
-/// the order's end, or an operator.
+/// Possible loss of messages between the OMS and a venue: lost requests put orders with an outstanding request in
+/// doubt, lost reports every live order. Each becomes `Unknown` and is never sent again; the venue is asked for its
+/// status as soon as it can be reached. After a loss of reports only an answer to a later status request, the order's
+/// end or an operator ends the doubt, because any other report may be from before the loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Doubt {
-    /// How many are gone, if that is known; with [`LOST_ORDER`] the order's id.
+    /// Number of lost messages, if known; with [`LOST_ORDER`] the order's id.
     pub messages: u64,
-    /// Which venue.
+    /// Venue whose messages may be lost.
     pub venue: VenueId,
     /// [`LOST_REQUESTS`], [`LOST_REPORTS`] or [`LOST_ORDER`].
     pub lost: u8,
@@ -174,52 +174,53 @@ pub struct Doubt {
     pub reserved: [u8; 5],
 }
 
-/// An operator says what became of an order. What it says of the filled quantity is booked; fills, corrections and busts of
-/// what is booked so change nothing twice.
+/// Admin command that states the outcome of an order in doubt. The core books the filled quantity it states; later
+/// fills, corrections and busts of that quantity are not booked twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Resolve {
-    /// The order's id.
+    /// Id of the order.
     pub order: u64,
-    /// All that was filled of it.
+    /// Total filled quantity of the order.
     pub cumulative_quantity: Quantity,
-    /// [`OrdStatus`](tickpath_market::OrdStatus) as its code: `New` (it works), `Canceled`, `Expired`, `Rejected`, `Filled`.
+    /// [`OrdStatus`](tickpath_market::OrdStatus) as its code: `New` (works), `Canceled`, `Expired`, `Rejected`,
+    /// `Filled`.
     pub status: u8,
     /// Zero.
     pub reserved: [u8; 3],
-    /// The low half of its number in the operator's lane.
+    /// Low half of the command's sequence number in the operator's lane.
     pub lane_sequence: u32,
-    /// Who says so and why: text, padded with zeros. Not empty.
+    /// Name of the operator and the reason: text, padded with zeros. Not empty.
     pub reason: [u8; 32],
 }
 
-/// An operator asks the venue how an order stands.
+/// Admin command that asks the venue for an order's status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Inquire {
-    /// The order's id.
+    /// Id of the order.
     pub order: u64,
-    /// The low half of its number in the operator's lane.
+    /// Low half of the command's sequence number in the operator's lane.
     pub lane_sequence: u32,
     /// Zero.
     pub reserved: u32,
 }
 
-/// An admin has a venue asked for all orders of this OMS: how each stands, behind its fills.
+/// Admin command that asks a venue for all orders of this OMS: each order's fills, then its status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Reconcile {
-    /// Which venue.
+    /// Venue to ask.
     pub venue: VenueId,
     /// Zero.
     pub reserved: [u8; 2],
-    /// The low half of its number in the operator's lane.
+    /// Low half of the command's sequence number in the operator's lane.
     pub lane_sequence: u32,
     /// Name of the admin and the reason: text, padded with zeros. Not empty.
     pub reason: [u8; 32],
 }
 
-/// An operator cancels what works in a scope, of whatever session. Nothing is switched off.
+/// Admin command that cancels the working orders in a scope, of all sessions. It turns no kill switch on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct CancelScope {
@@ -227,35 +228,35 @@ pub struct CancelScope {
     pub scope: u8,
     /// Zero.
     pub reserved: [u8; 3],
-    /// The account's, symbol's or session's number; not read for other scopes.
+    /// Number of the account, symbol or session; ignored for other scopes.
     pub target: u32,
-    /// The low half of its number in the operator's lane.
+    /// Low half of the command's sequence number in the operator's lane.
     pub lane_sequence: u32,
     /// Zero.
     pub reserved_end: u32,
 }
 
-/// An admin enters an order that its venue works and that is not known here.
+/// Admin command that enters an order that its venue works and the core does not know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct EnterOrder {
-    /// The id that it has for its session; not used there before.
+    /// Client id of the order in its session; not used there before.
     pub client_order_id: ClientOrderId,
-    /// What it was sent to the venue as; zero if that is not known.
+    /// Id under which the order was sent to the venue; zero if unknown.
     pub sent_as: OrderId,
-    /// The venue's own id of it; zero if that is not known. One of the two must be.
+    /// The venue's own id of the order; zero if unknown. At least one of the two ids must be known.
     pub venue_order_id: VenueOrderId,
-    /// Its limit price; zero for a market order.
+    /// Limit price; zero for a market order.
     pub price: Price,
-    /// All that it asks for, what is filled included.
+    /// Total quantity, the filled part included.
     pub quantity: Quantity,
-    /// The instrument.
+    /// Instrument of the order.
     pub symbol: SymbolId,
-    /// For whom.
+    /// Account of the order.
     pub account: AccountId,
-    /// Where it works.
+    /// Venue that works the order.
     pub venue: VenueId,
-    /// The session that it belongs to from now on.
+    /// Session that owns the order from now on.
     pub session: u16,
     /// [`Side`](tickpath_market::Side) as its code.
     pub side: u8,
@@ -265,62 +266,62 @@ pub struct EnterOrder {
     pub time_in_force: u8,
     /// Zero.
     pub reserved: u8,
-    /// The low half of its number in the operator's lane.
+    /// Low half of the command's sequence number in the operator's lane.
     pub lane_sequence: u32,
     /// Zero.
     pub reserved_end: u32,
-    /// Who says so and why: text, padded with zeros. Not empty.
+    /// Name of the admin and the reason: text, padded with zeros. Not empty.
     pub reason: [u8; 32],
 }
 
-/// An admin enters a fill that never came.
+/// Admin command that enters a fill whose report never arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct EnterFill {
-    /// The order's id.
+    /// Id of the order.
     pub order: u64,
-    /// The venue's id of the execution. Not zero.
+    /// The venue's execution id. Not zero.
     pub exec_id: ExecId,
-    /// The venue's number of the event; zero if it gives none, or that is not known.
+    /// Venue sequence of the fill; zero if the venue does not number or the sequence is unknown.
     pub venue_sequence: u64,
-    /// At this price.
+    /// Price of the fill.
     pub price: Price,
-    /// So much.
+    /// Quantity of the fill.
     pub quantity: Quantity,
-    /// The low half of its number in the operator's lane.
+    /// Low half of the command's sequence number in the operator's lane.
     pub lane_sequence: u32,
     /// Zero.
     pub reserved: u32,
-    /// Who says so and why: text, padded with zeros. Not empty.
+    /// Name of the admin and the reason: text, padded with zeros. Not empty.
     pub reason: [u8; 32],
 }
 
-/// An admin enters the position that an account began the day with, or a change of a position. No trade: it counts in no
-/// traded value and in no count of fills.
+/// Admin command that enters an account's position at the start of the day, or a change of a position. It is no trade:
+/// it adds nothing to the traded value or the count of fills.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct EnterPosition {
-    /// The net position, or the change of it; negative is sold.
+    /// Net position, or the change of it; negative if sold.
     pub quantity: Quantity,
-    /// The price from which its profit counts; zero for the latest price that is known, unless `is_priced`.
+    /// Price from which the position's profit counts; zero for the latest known price, unless `is_priced`.
     pub price: Price,
-    /// The account.
+    /// Account that holds the position.
     pub account: AccountId,
-    /// The instrument.
+    /// Instrument of the position.
     pub symbol: SymbolId,
-    /// 1 if the quantity is a change.
+    /// 1 if the quantity is a change of the position.
     pub adjusts: u8,
-    /// 1 if a price was given: it counts though it is zero.
+    /// 1 if a price was given: it counts even if it is zero.
     pub is_priced: u8,
     /// Zero.
     pub reserved: [u8; 2],
-    /// The low half of its number in the operator's lane.
+    /// Low half of the command's sequence number in the operator's lane.
     pub lane_sequence: u32,
-    /// Who says so and why: text, padded with zeros. Not empty.
+    /// Name of the admin and the reason: text, padded with zeros. Not empty.
     pub reason: [u8; 32],
 }
 
-/// Time has passed: an order whose events have missed a number for too long is in doubt.
+/// Check for overdue sequence gaps: an order that has missed a venue sequence for too long is in doubt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Timer {
@@ -328,33 +329,33 @@ pub struct Timer {
     pub reserved: u64,
 }
 
-/// The trading day has ended: day orders expire, what is done is forgotten, client ids and credit begin anew.
+/// End of the trading day: day orders expire, done orders are dropped, and client ids and credit begin anew.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct DayEnd {
-    /// Which day, as 20261122.
+    /// The day in the form 20261122.
     pub day: u32,
-    /// The low half of its number in the operator's lane; zero if the OMS made it.
+    /// Low half of the command's sequence number in the operator's lane; zero if the OMS made it.
     pub lane_sequence: u32,
 }
 
-/// The trigger of an armed order holds.
+/// Fired trigger of an armed order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Fired {
-    /// The order's id.
+    /// Id of the order.
     pub order: u64,
-    /// The stamp of the tick that has fired it, in ticks of the host's clock.
+    /// Stamp of the tick that fired the trigger, in ticks of the host's clock.
     pub tick: u64,
-    /// What it came to: the price of the condition that held last.
+    /// Price that met the trigger: that of the condition that held last.
     pub price: Price,
-    /// The reference price of the order's symbol, for the checks; zero if there is none.
+    /// Reference price of the order's symbol, for the checks; zero if there is none.
     pub reference_price: Price,
-    /// Its age, in nanoseconds.
+    /// Age of the reference price, in nanoseconds.
     pub reference_age_ns: u64,
-    /// The instrument whose price that is.
+    /// Instrument whose price met the trigger.
     pub symbol: SymbolId,
-    /// Which price of it: a [`TriggerPriceType`](tickpath_market::TriggerPriceType) as its code.
+    /// Kind of that price: a [`TriggerPriceType`](tickpath_market::TriggerPriceType) as its code.
     pub price_type: u8,
     /// Zero.
     pub reserved: [u8; 3],

@@ -1,4 +1,4 @@
-//! The state, and the one way to change it.
+//! The core's state, and its single entry point [`Core::apply`].
 
 use std::collections::BTreeMap;
 
@@ -21,67 +21,66 @@ use crate::state::Phase;
 use crate::waiting::Waiting;
 use crate::{Digest, Input, Instrument, OrderView, Output, Outputs, PositionView};
 
-/// The version of the transition rules. A journal of another version is not replayed with this core.
+/// Version of the transition rules. This core does not replay a journal of another version.
 pub const CORE_VERSION: u32 = 6;
 
-/// Cancels and replaces, and ids of denied requests, in one page.
+/// Cancels and replaces, or ids of denied requests, in one page.
 const ASKS: usize = 1024;
-/// In the index of client ids: the slot is that of a cancel or replace, or of a denied request, not of an order.
+/// Mark in the index of client ids: the slot is in `asks` ([`ASK`]) or `denied` ([`DENIED`]), not in `orders`.
 const ASK: u32 = 1 << 31;
 const DENIED: u32 = 1 << 30;
-/// Tables are laid out for at most so many orders ahead; more orders still find room.
+/// Max orders that the tables are pre-sized for; more orders still find room.
 const MOST_EXPECTED: usize = 1 << 26;
 
-/// How a core is laid out. It changes nothing in what the core says.
+/// Memory layout of a core. It changes no output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Config {
     /// Orders expected before the next start.
     pub expected_orders: usize,
-    /// Mixed into the places of ids in the indices, so that who chooses ids cannot choose those that collide. Best a
-    /// number that nobody knows.
+    /// Secret seed of the id indexes, so that clients cannot choose ids that collide. Best a random number.
     pub key: u64,
 }
 
-/// Where and when an input was written to the journal.
+/// Journal sequence and timestamp of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct At {
-    /// The journal sequence, rising, from 1. With the epoch it makes the id of a new order.
+    /// The journal sequence, rising, from 1. With the epoch it forms the id of a new order.
     pub sequence: u64,
-    /// T1: when the input was seen, in ticks of the host's clock.
+    /// T1: the time at which the OMS received the input, in ticks of the host's clock.
     pub stamp: u64,
 }
 
-/// Orders by where they stand, and what came in that is worth an alarm.
+/// Order counts by state, and counts of inputs that deserve an alarm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Counts {
-    /// Orders that wait here: for their venue, or for their trigger.
+    /// Orders that wait in the OMS for their venue or for their trigger.
     pub queued: u64,
-    /// Orders on their way to the venue.
+    /// Orders in flight to the venue.
     pub sending: u64,
-    /// Orders that the venue works.
+    /// Orders working at the venue.
     pub working: u64,
     /// Orders that are filled, canceled or expired.
     pub done: u64,
-    /// Orders that the venue refused.
+    /// Orders that the venue rejected.
     pub rejected: u64,
-    /// Orders that waited here and were denied before they could leave.
+    /// Orders that waited in the OMS and were denied before they could leave.
     pub withdrawn: u64,
-    /// Orders whose state cannot be known. Alarm.
+    /// Orders in doubt (`Unknown`). Alarm.
     pub unknown: u64,
-    /// Requests of any kind that were denied here.
+    /// Denied requests of any kind.
     pub denied_requests: u64,
-    /// Reports that changed nothing: they came before, or a later one said as much.
+    /// Reports that changed nothing: duplicates, or superseded by a later report.
     pub duplicates: u64,
-    /// Reports for orders that are not known here. Alarm.
+    /// Reports of orders that the core does not know. Alarm.
     pub strangers: u64,
-    /// Reports that name an order of ours with another symbol, side, account or venue. Nothing of them is booked. Alarm.
+    /// Reports that name a known order with another symbol, side, account or venue, and book nothing. Alarm.
     pub mismatched: u64,
-    /// Reports that contradict what is known of their order: it became `Unknown`. Alarm.
+    /// Reports that contradict the known state of their order, which became `Unknown`. Alarm.
     pub contradictions: u64,
     /// Reports that cannot be true: unknown codes, negative quantities, fills without an id. Alarm.
     pub malformed: u64,
-    /// Definitions, switches and operator's words that cannot be taken. Alarm.
+    /// Control inputs (definitions, kill switches, admin commands) that the core refused. Alarm.
     pub ignored: u64,
 }
 
@@ -122,38 +121,38 @@ pub struct Core {
     pub(crate) routes: Routes,
     pub(crate) positions: Positions,
     pub(crate) own: OwnOrders,
-    /// Positions may be older than the first price of their symbol: a core of version 3 has saved them.
+    /// Positions may be older than their symbol's first price: the core was loaded from a snapshot of core version 3.
     pub(crate) has_unpriced: bool,
     pub(crate) foreign: Foreigners,
     pub(crate) again: Again,
     pub(crate) names: Names,
     pub(crate) counts: Counts,
-    /// Orders that miss a venue sequence, and since when, in ticks.
+    /// Orders that miss a venue sequence, each with the tick at which the gap was seen.
     pub(crate) gapped: Vec<(u32, u64)>,
-    /// What orders with a trigger wait for, by slot.
+    /// Pending triggers by order slot.
     pub(crate) armed: BTreeMap<u32, Arming>,
     /// The highest journal sequence of a request.
     pub(crate) last_request: u64,
     pub(crate) epoch: u64,
     pub(crate) boot_id: [u8; 16],
-    /// The stamp of the last boot, and when that was in nanoseconds since the Unix epoch.
+    /// The stamp of the last boot, and its time in nanoseconds since the Unix epoch.
     pub(crate) booted: (u64, u64),
     pub(crate) rate: Rate,
     pub(crate) config: Config,
     pub(crate) tally: Tally,
 }
 
-/// Nanoseconds of a tick, in units of 2⁻³²: a product and a shift instead of a division.
+/// Nanoseconds per tick, in units of 2⁻³²: converts with a product and a shift instead of a division.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rate(u64);
 
 impl Rate {
-    /// Of a clock of so many ticks a second.
+    /// Converts a clock's frequency in ticks per second.
     pub(crate) fn of(ticks_per_second: u64) -> Self {
         Self(((1_000_000_000_u128 << 32) / u128::from(ticks_per_second.max(1))).min(u64::MAX.into()) as u64)
     }
 
-    /// As it is written down, and from there.
+    /// Returns the raw value for a snapshot.
     pub(crate) fn number(self) -> u64 {
         self.0
     }
@@ -169,7 +168,7 @@ impl Rate {
 }
 
 impl Core {
-    /// A core that knows nothing: no instrument, no account, no order. Until a boot says otherwise a tick is a
+    /// Creates a core without instruments, accounts or orders. Until the first boot record a tick counts as a
     /// nanosecond.
     pub fn new(config: Config) -> Self {
         let expected = config.expected_orders.min(MOST_EXPECTED);
@@ -204,8 +203,7 @@ impl Core {
         }
     }
 
-    /// Takes one input and leaves what it has to say in `out`, which is cleared first. Never panics, whatever the
-    /// input.
+    /// Applies one input and leaves its outputs in `out`, which is cleared first. Never panics, for any input.
     pub fn apply(&mut self, at: At, input: &Input, out: &mut Outputs) {
         out.clear();
         match input {
@@ -216,122 +214,122 @@ impl Core {
         self.tally.add(at.sequence, out.as_slice());
     }
 
-    /// The digest over all outputs so far.
+    /// Returns the digest of all outputs so far.
     pub fn digest(&self) -> Digest {
         self.tally.digest()
     }
 
-    /// An order by the core's id. Of a denied request only its client's id is kept.
+    /// Returns an order by the core's id. A request denied on arrival has no view: only its client id is kept.
     pub fn order(&self, id: OrderId) -> Option<OrderView> {
         self.find_order(id.0).map(|slot| self.orders.get(slot).view())
     }
 
-    /// The symbol of an order that a session names by its own id.
+    /// Returns the symbol of an order by its session's own id.
     pub fn symbol_of(&self, session: u16, original: ClientOrderId) -> Option<SymbolId> {
         self.find_original(session, original.0).map(|slot| self.orders.get(slot).symbol)
     }
 
-    /// The order that a session names by its own id.
+    /// Returns an order by its session's own id.
     pub fn order_of(&self, session: u16, original: ClientOrderId) -> Option<OrderView> {
         self.find_original(session, original.0).map(|slot| self.orders.get(slot).view())
     }
 
-    /// The order that its venue was told of by this name.
+    /// Returns an order by the id under which it was sent to the venue.
     pub fn order_said(&self, venue: VenueId, name: u64) -> Option<OrderView> {
         self.find_said(venue.0, name, 0).map(|slot| self.orders.get(slot).view())
     }
 
-    /// An instrument, if it is defined.
+    /// Returns an instrument, if it is defined.
     pub fn instrument(&self, symbol: SymbolId) -> Option<&Instrument> {
         self.desk.instrument_of(symbol)
     }
 
-    /// The position of an account in a symbol; flat if it never traded.
+    /// Returns the position of an account in a symbol; flat if the account never traded the symbol.
     pub fn position(&self, account: AccountId, symbol: SymbolId) -> PositionView {
         self.positions.find(account, symbol).map(|slot| *self.positions.get(slot)).unwrap_or_default()
     }
 
-    /// The positions, each of an account in a symbol, in the order in which they were first needed.
+    /// Returns the positions per account and symbol, in the order of their creation.
     pub fn positions(&self) -> impl Iterator<Item = (AccountId, SymbolId, PositionView)> + '_ {
         self.positions.iter()
     }
 
-    /// The reports of orders that are not known here, oldest first.
+    /// Returns the kept reports of unknown orders, oldest first.
     pub fn foreign(&self) -> Vec<Foreign> {
         self.foreign.list()
     }
 
-    /// How many there are.
+    /// Returns the number of kept reports of unknown orders.
     pub fn foreign_count(&self) -> usize {
         self.foreign.len()
     }
 
-    /// The kill switches that are on: each by its scope, as [`Kill`](crate::Kill) has it, and its target.
+    /// Returns the kill switches that are on: scope, coded as in [`Kill::scope`](crate::Kill::scope), and target.
     pub fn kills(&self) -> impl Iterator<Item = (u8, u32)> + '_ {
         self.desk.kills()
     }
 
-    /// Orders by where they stand, and alarms.
+    /// Returns the order counts by state and the alarm counts.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// The epoch of the last start; zero before the first.
+    /// Returns the epoch of the last start; zero before the first.
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// Requests that wait here for a venue.
+    /// Returns the number of requests that wait for a venue.
     pub fn waiting(&self, venue: VenueId) -> usize {
         self.routes.iter().nth(usize::from(venue.0)).map_or(0, |route| route.waiting.len())
     }
 
-    /// Whether a venue can be reached, as far as the core was told.
+    /// Returns whether a venue can be reached, by the latest [`Line`](crate::Line) record.
     pub fn is_up(&self, venue: VenueId) -> bool {
         self.routes.iter().nth(usize::from(venue.0)).is_none_or(|route| route.is_up)
     }
 
-    /// The request that would go next of those that wait for a venue that can be reached: its order's id, and itself.
+    /// Returns the next request to leave for a venue, with its order's id; none if nothing waits or the venue is down.
     pub fn next_waiting(&self, venue: VenueId) -> Option<(OrderId, Request)> {
         let waiting = self.routes.front(venue)?;
         Some((OrderId(self.orders.get(waiting.order).id), waiting.request))
     }
 
-    /// When what would go next to a venue was received, in ticks: it has been growing old since then.
+    /// Returns the tick from which the next waiting request's age counts; none if nothing waits or the venue is down.
     pub fn waits_since(&self, venue: VenueId) -> Option<u64> {
         self.routes.front(venue).map(|waiting| waiting.sent)
     }
 
-    /// Whether a [`Timer`](crate::Timer) at this moment would put an order in doubt.
+    /// Returns whether a [`Timer`](crate::Timer) at this moment would put an order in doubt.
     #[inline]
     pub fn wants_timer(&self, stamp: u64) -> bool {
         !self.gapped.is_empty() && self.gapped.iter().any(|&gap| self.is_overdue(gap, stamp))
     }
 
-    /// Whether a number is missing from the events of any order.
+    /// Returns whether any order misses a venue sequence.
     #[inline]
     pub fn misses_events(&self) -> bool {
         !self.gapped.is_empty()
     }
 
-    /// Whether any venue cannot be reached, or has requests that wait for it.
+    /// Returns whether any venue is down or has requests waiting for it.
     #[inline]
     pub fn keeps_waiting(&self) -> bool {
         self.routes.iter().any(|route| !route.is_clear())
     }
 
-    /// Nanoseconds of so many ticks, as the core counts them since the last boot.
+    /// Converts ticks to nanoseconds at the rate of the last boot.
     #[inline]
     pub fn ns(&self, ticks: u64) -> u64 {
         self.rate.ns(ticks)
     }
 
-    /// Orders, cancels, replaces, fills and ids of denied requests that are kept: what memory grows with.
+    /// Returns the number of orders, cancels, replaces, fills and denied ids in memory: memory grows with their sum.
     pub fn kept(&self) -> u64 {
         [self.orders.len(), self.asks.len(), self.fills.len(), self.denied.len()].into_iter().map(u64::from).sum()
     }
 
-    /// The level that a session asks for.
+    /// Returns the durability level of a session.
     pub fn level(&self, session: u16) -> u8 {
         self.desk.rules(session).level
     }
@@ -344,13 +342,13 @@ impl Core {
         self.by_id.find(self.tag(0, id), |slot| self.orders.get(slot).id == id)
     }
 
-    /// What the venue of an order calls it. One that it knows no name of is told under our id: it refuses that.
+    /// Returns the id by which the venue knows an order; without one the core's id, which the venue refuses.
     #[inline]
     pub(crate) fn venues_name(&self, order: &Order) -> ClientOrderId {
         self.names.current(order.id).unwrap_or(ClientOrderId(order.id))
     }
 
-    /// The order that something names which was said to a venue, or by it: what it was sent as, and the venue's own id.
+    /// Finds the order of a venue message by the id that the order was sent under, or by the venue's own order id.
     #[inline]
     pub(crate) fn find_said(&self, venue: u16, sent_as: u64, own: u64) -> Option<u32> {
         let is_said = |order: &Order| order.phase != Phase::Denied || self.names.knows(order.id);
@@ -358,12 +356,12 @@ impl Core {
         find(sent_as).or_else(|| self.names.find(venue, sent_as, own).and_then(find))
     }
 
-    /// The order that a client names, if the id is that of a new order.
+    /// Returns the order with this client id, if the id belongs to a new order.
     pub(crate) fn find_original(&self, session: u16, client: u64) -> Option<u32> {
         self.find_client(session, client).filter(|slot| slot & (ASK | DENIED) == 0)
     }
 
-    /// What used a client's id up: an order's slot, or another request's with a mark.
+    /// Returns the slot of the request that used a client id, marked with [`ASK`] or [`DENIED`] if it is no order's.
     pub(crate) fn find_client(&self, session: u16, client: u64) -> Option<u32> {
         self.by_client.find(self.tag(session.into(), client), |slot| {
             let used = if slot & ASK != 0 {
@@ -380,7 +378,7 @@ impl Core {
         })
     }
 
-    /// Keeps a new order that is sent or waits.
+    /// Adds an order that was sent or waits, and indexes it.
     pub(crate) fn keep_order(&mut self, order: Order) -> u32 {
         let slot = self.orders.push(order);
         self.by_id.insert(self.tag(0, order.id), slot);
@@ -393,20 +391,20 @@ impl Core {
         slot
     }
 
-    /// Keeps a cancel or a replace that is sent or waits, and uses its client's id up.
+    /// Adds a cancel or a replace that was sent or waits, and uses up its client id.
     pub(crate) fn keep_ask(&mut self, ask: Ask) -> u32 {
         let slot = self.asks.push(ask);
         self.by_client.insert(self.tag(ask.session.into(), ask.client), slot | ASK);
         slot
     }
 
-    /// Uses up the client's id of a request that was denied.
+    /// Uses up the client id of a denied request.
     pub(crate) fn keep_denied(&mut self, session: u16, client: u64) {
         let slot = self.denied.push(DeniedId { client, session, reserved: [0; 6] });
         self.by_client.insert(self.tag(session.into(), client), slot | DENIED);
     }
 
-    /// Puts an order's new state in place; position, open value and counts follow.
+    /// Replaces an order's state, and updates its position, the account's open value and the counts.
     #[inline]
     pub(crate) fn settle(&mut self, slot: u32, next: &Order) {
         let order = self.orders.get_mut(slot);
@@ -444,8 +442,8 @@ impl Core {
         self.live.set(slot, next.is_open());
     }
 
-    /// Moves what the account has open from how the order stood to how it stands, each with the total and the price
-    /// that a replace on its way asks for.
+    /// Updates the account's open value and order count for a changed order. Each state comes with the total and the
+    /// price that its pending replace asks for.
     pub(crate) fn hold(&mut self, before: Option<(&Order, i64, i64)>, after: Option<(&Order, i64, i64)>) {
         let Some((order, ..)) = before.or(after) else { return };
         let multiplier = self.multiplier(order.symbol);
@@ -464,7 +462,7 @@ impl Core {
         }
     }
 
-    /// The same for what the account must not meet.
+    /// Updates the self-match book in the same way.
     #[cold]
     fn hold_own(&mut self, before: Option<(&Order, i64, i64)>, after: Option<(&Order, i64, i64)>) {
         let asked = |quantity: i64, price: i64| (quantity != 0).then_some(price);
@@ -476,7 +474,7 @@ impl Core {
         }
     }
 
-    /// Finds anew what accounts must not meet.
+    /// Rebuilds the self-match book of all accounts that have self-match prevention.
     pub(crate) fn count_own(&mut self) {
         self.own = OwnOrders::default();
         if !self.desk.keeps_any_apart() {
@@ -494,10 +492,10 @@ impl Core {
         }
     }
 
-    /// Books a fill, or takes some of one back.
+    /// Books a fill; a negative quantity takes part of a fill back.
     pub(crate) fn book(&mut self, order: &Order, price: i64, quantity: i64) {
         if self.has_unpriced && self.desk.price(order.symbol) == 0 {
-            // Nothing else is known of the price.
+            // No other price of the symbol is known.
             self.note_first_price(order.symbol, price);
             self.desk.set_price(order.symbol, price);
         }
@@ -511,7 +509,7 @@ impl Core {
         });
     }
 
-    /// If this is the first price of a symbol, what is held of it was worth that when its day began.
+    /// Values the positions in a symbol at its first price, as of the start of the day.
     #[inline]
     pub(crate) fn note_first_price(&mut self, symbol: SymbolId, price: i64) {
         if self.has_unpriced && price != 0 && self.desk.price(symbol) == 0 {
@@ -519,14 +517,14 @@ impl Core {
         }
     }
 
-    /// The second of the day, UTC, at a moment of this boot.
+    /// Returns the second of the UTC day at a stamp of this boot.
     pub(crate) fn second_of_day(&self, stamp: u64) -> u32 {
         let (booted, utc_ns) = self.booted;
         let now = utc_ns.saturating_add(self.ns(stamp.saturating_sub(booted)));
         (now / 1_000_000_000 % 86_400) as u32
     }
 
-    /// The total and the price that a replace on its way asks for; zeros if there is none.
+    /// Returns the total and the price that the pending replace asks for; zeros without a pending replace.
     pub(crate) fn replacing(&self, order: &Order) -> (i64, i64) {
         self.ask(order.replace).map_or((0, 0), |ask| (ask.quantity, ask.price))
     }
@@ -535,12 +533,12 @@ impl Core {
         (slot != NONE).then(|| self.asks.get(slot))
     }
 
-    /// How far the position reaches on this side.
+    /// Returns how far the position reaches on this side, working orders included.
     pub(crate) fn reach(&self, position: u32, side: Side) -> i128 {
         self.positions.get(position).reach(side)
     }
 
-    /// Sends a request on to its venue, or lets it wait for it; false if it waits.
+    /// Sends a request to its venue, or queues it behind the requests that wait; returns false if it waits.
     #[inline]
     pub(crate) fn send(&mut self, order: u32, session: u16, request: Request, sent: u64, out: &mut Outputs) -> bool {
         let venue = VenueId(self.orders.get(order).route);
@@ -554,7 +552,7 @@ impl Core {
         leaves
     }
 
-    /// Notes that an order misses a venue sequence, from now on.
+    /// Marks an order that misses a venue sequence and starts its gap timer.
     pub(crate) fn note_gap(&mut self, slot: u32, stamp: u64) {
         let order = self.orders.get_mut(slot);
         if order.marks & GAPPED == 0 {
@@ -575,7 +573,7 @@ impl Core {
 }
 
 impl Counts {
-    /// The count that an order belongs to.
+    /// Returns the counter that an order belongs to.
     pub(crate) fn stand(&mut self, order: &Order) -> &mut u64 {
         match order.phase {
             Phase::Denied => &mut self.withdrawn,

@@ -1,7 +1,7 @@
-//! The end of a trading day: day orders expire, and what is done is forgotten, so that memory does not grow with history.
+//! The end of a trading day: day orders expire and done orders are dropped, so that memory does not grow with history.
 //!
-//! A venue ends its day first, and its word is the one that counts. An order that it had not ended by then is expired here
-//! without its word, so it stays known for one more day: a fill that was on its way still finds it.
+//! A venue ends its day first, and its report of an order's end is the one that counts. An order without such a report
+//! is expired here anyway and stays known for one more day, so that a fill in flight still finds it.
 
 use std::collections::HashMap;
 
@@ -15,8 +15,8 @@ use crate::state::{Event, Phase, step};
 use crate::waiting::Waiting;
 
 impl Core {
-    /// Expires day orders, and keeps only what is open (good-till-cancel orders, and what is unknown) and what misses
-    /// fills: its exposure is in the position, and leaves it with them.
+    /// Expires day orders and drops done orders. It keeps open orders (good-till-cancel, or in doubt) and orders that
+    /// miss fills, whose exposure leaves the position with those fills.
     pub(crate) fn end_day(&mut self, out: &mut Outputs) -> bool {
         let (mut from, mut expired) = (0, Vec::new());
         while let Some(slot) = self.live.next(from) {
@@ -24,7 +24,7 @@ impl Core {
             let order = *self.orders.get(slot);
             match (order.time_in_force, order.phase) {
                 (TimeInForce::GoodTillCancel, _) => {}
-                // Should its venue not have it, it waits for its trigger no more: its day is over.
+                // The order's day is over, so it is not armed again even if its venue does not have it.
                 (_, Phase::Lost | Phase::Unknown) => drop(self.armed.remove(&slot)),
                 (_, Phase::Queued | Phase::Armed) => {
                     self.withdraw(slot, ClientOrderId(order.client), ExecType::Expired, out)
@@ -44,7 +44,7 @@ impl Core {
         true
     }
 
-    /// Lays the core out anew with what is kept, and with what has just `expired`, in the order of slots; positions stay,
+    /// Rebuilds the core from the kept orders and those that just `expired`, in the order of slots. Positions stay;
     /// client ids and credit begin anew.
     fn forget_done(&mut self, expired: &[u32]) {
         let mut fresh = Core::new(self.config);
@@ -69,7 +69,7 @@ impl Core {
             fresh.live.set(place, order.is_open());
             for (ask, is_cancel) in [(order.cancel, true), (order.replace, false)] {
                 let Some(&ask) = self.ask(ask) else { continue };
-                // A cancel that no client asked for goes by its order's id.
+                // A cancel that no client requested has the client id of its order.
                 let ask = match fresh.find_client(ask.session, ask.client) {
                     None => fresh.keep_ask(ask),
                     Some(_) => fresh.asks.push(ask),
@@ -110,7 +110,7 @@ impl Core {
                 fresh.armed.insert(slot, arming);
             }
         }
-        // What is open was counted above; alarms are of all days.
+        // The orders that stay were counted above; alarm counts cover all days.
         let Counts { queued, sending, working, done, rejected, withdrawn, unknown, .. } = fresh.counts;
         fresh.counts = Counts { queued, sending, working, done, rejected, withdrawn, unknown, ..self.counts };
         (fresh.last_request, fresh.epoch, fresh.boot_id) = (self.last_request, self.epoch, self.boot_id);

@@ -1,4 +1,4 @@
-//! Who may trade what: accounts with their limits and counts, instruments, sessions with their rights, kill switches.
+//! Trading configuration: accounts with limits and counts, instruments, sessions with rights, kill switches.
 
 use std::collections::BTreeSet;
 
@@ -13,10 +13,10 @@ use crate::{
     KILL_SESSION, KILL_SYMBOL, Kill, MAY_NEW, MAY_REPLACE, SessionRules,
 };
 
-/// Ids of accounts and symbols are below this: they are places in a table.
+/// Upper bound of account and symbol ids, which index a table.
 pub(crate) const IDS: u32 = 1 << 16;
 
-/// The tables that requests are held against.
+/// The tables that requests are checked against.
 #[derive(Default)]
 pub(crate) struct Desk {
     pub(crate) accounts: Vec<Account>,
@@ -27,29 +27,29 @@ pub(crate) struct Desk {
     pub(crate) disk_failed: bool,
     /// The kill switches that are on, by scope and target: a status query lists them without a walk over the tables.
     pub(crate) switches: BTreeSet<(u8, u32)>,
-    /// Somebody has, or had, a limit that most have not: without one, nobody is asked for his.
+    /// Some definition has, or had, an optional limit. Without any, requests skip the optional checks.
     pub(crate) has_rare: bool,
 }
 
-/// What the desk knows about an account and a symbol, both defined.
+/// Configuration and counts of a defined account and a defined symbol.
 pub(crate) struct Entry<'a> {
     pub(crate) limits: &'a AccountLimits,
     pub(crate) instrument: &'a Instrument,
-    /// Messages of the account in the open window, this one included.
+    /// Messages of the account in its open rate window, this one included.
     pub(crate) messages: u64,
-    /// How many kill switches cover the two.
+    /// Number of kill switches that cover the account or the symbol.
     pub(crate) kills: u8,
     pub(crate) disk_failed: bool,
     pub(crate) open: Open,
-    /// The account's limits or the instrument say more than what most say.
+    /// The account's limits or the instrument have optional fields set.
     pub(crate) says_more: bool,
-    /// New orders and replaces for the symbol in its open window.
+    /// New orders and replaces for the symbol in its open rate window.
     pub(crate) symbol_messages: u64,
     /// Messages of the account since the day began.
     pub(crate) messages_today: u64,
 }
 
-/// The firm: all accounts together. Without limits nothing is counted.
+/// The firm: the sum of all accounts. Without limits nothing is counted.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Firm {
     pub(crate) limits: FirmLimits,
@@ -58,7 +58,7 @@ pub(crate) struct Firm {
     pub(crate) open: Open,
 }
 
-/// Messages since it opened, with its first one.
+/// Rate window, with its start and the number of messages since.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub(crate) struct Window {
@@ -67,7 +67,7 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// Counts a message; the window closes after so many nanoseconds.
+    /// Counts a message; the window closes `window_ns` nanoseconds after its first message.
     #[inline]
     fn count(&mut self, window_ns: u64, stamp: u64, ns: impl Fn(u64) -> u64) {
         if self.messages == 0 || ns(stamp.saturating_sub(self.start)) >= window_ns {
@@ -77,14 +77,14 @@ impl Window {
     }
 }
 
-/// What an account has open and has traded.
+/// Open orders and traded value of an account.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Open {
-    /// Live orders.
+    /// Number of live orders.
     pub(crate) orders: u32,
-    /// What they may still trade, in units of 10⁻¹⁶ of the currency.
+    /// Value that the live orders may still trade, in units of 10⁻¹⁶ of the currency.
     pub(crate) value: i128,
-    /// What was traded since the day began, bought and sold.
+    /// Value traded since the day began, bought and sold, in the same unit.
     pub(crate) traded: i128,
     /// Fills since the day began.
     pub(crate) fills: u64,
@@ -98,19 +98,19 @@ pub(crate) struct Account {
     pub(crate) window: Window,
     pub(crate) open: Open,
     pub(crate) messages_today: u64,
-    /// Its latest orders, if it may not send one twice.
+    /// The account's latest orders, if it has duplicate checks.
     pub(crate) recent: Option<Box<Recent>>,
 }
 
 #[derive(Default)]
 pub(crate) struct Traded {
     pub(crate) instrument: Option<Instrument>,
-    /// The last one that was defined; orders outlive their instrument's definition.
+    /// Multiplier of the latest definition; orders outlive their instrument's definition.
     pub(crate) multiplier: i64,
     pub(crate) killed: bool,
     pub(crate) says_more: bool,
     pub(crate) window: Window,
-    /// The latest reference price of a request for it; zero if there was none.
+    /// Latest reference price of a request for the symbol; zero if there was none.
     pub(crate) price: i64,
 }
 
@@ -120,16 +120,16 @@ pub(crate) struct Session {
     pub(crate) says_more: bool,
     pub(crate) window: Window,
     pub(crate) killed: bool,
-    /// The kinds of request that it may not make: those withheld, and, while it is killed, those that add to the risk.
+    /// Kinds of request that the session may not make: those withheld, and while it is killed those that add risk.
     pub(crate) barred: u8,
-    /// For every account.
+    /// The session may trade for every account.
     pub(crate) all: bool,
-    /// Accounts, one bit each.
+    /// Accounts that the session may trade for, one bit each.
     pub(crate) accounts: Vec<u64>,
 }
 
 impl Desk {
-    /// Defines an instrument; false if it cannot be traded.
+    /// Defines an instrument; returns false if its id, its multiplier or its venue is out of range.
     pub(crate) fn instrument(&mut self, instrument: &Instrument) -> bool {
         let valid = instrument.multiplier >= 1 && instrument.venue.0 < VENUES;
         match place(&mut self.symbols, instrument.symbol.0) {
@@ -143,7 +143,7 @@ impl Desk {
         true
     }
 
-    /// Sets limits; false if the account has no place. Message counts and kill switches stay.
+    /// Sets an account's limits; returns false if its id is out of range. Message counts and kill switches stay.
     pub(crate) fn account(&mut self, limits: &AccountLimits) -> bool {
         let Some(row) = place(&mut self.accounts, limits.account.0) else { return false };
         (row.limits, row.says_more) = (Some(*limits), says_more(limits, ACCOUNT_BYTES));
@@ -154,7 +154,7 @@ impl Desk {
         true
     }
 
-    /// Sets the limits of the firm, which counts from now on what its accounts have open.
+    /// Sets the firm's limits. The firm's open values start from the sum of its accounts.
     pub(crate) fn limit_firm(&mut self, limits: &FirmLimits) {
         if !self.firm.is_limited {
             self.firm = Firm { is_limited: true, open: self.sum(), ..Firm::default() };
@@ -163,7 +163,7 @@ impl Desk {
         self.has_rare = true;
     }
 
-    /// The firm has no limits any more; false if it had none.
+    /// Removes the firm's limits; returns false if it had none.
     pub(crate) fn end_firm(&mut self) -> bool {
         std::mem::take(&mut self.firm).is_limited
     }
@@ -172,7 +172,7 @@ impl Desk {
         &self.firm
     }
 
-    /// What all accounts have open and have traded.
+    /// Sums the open orders and traded values of all accounts.
     fn sum(&self) -> Open {
         self.accounts.iter().fold(Open::default(), |sum, row| Open {
             orders: sum.orders + row.open.orders,
@@ -182,7 +182,7 @@ impl Desk {
         })
     }
 
-    /// Sets what a session asks for.
+    /// Sets a session's rules; returns false if the session has no place in the table.
     pub(crate) fn session(&mut self, rules: &SessionRules) -> bool {
         let Some(row) = place(&mut self.sessions, rules.session.into()) else { return false };
         (row.rules, row.says_more) = (*rules, says_more(rules, SESSION_BYTES));
@@ -191,23 +191,23 @@ impl Desk {
         true
     }
 
-    /// Whether the session or the firm has limits that most have not.
+    /// Returns whether the session has optional limits, or the firm has limits.
     #[inline]
     pub(crate) fn says_more(&self, session: u16) -> bool {
         self.firm.is_limited || self.sessions.get(usize::from(session)).is_some_and(|row| row.says_more)
     }
 
-    /// Messages of a session in its open window.
+    /// Returns the messages of a session in its open rate window.
     pub(crate) fn messages_of(&self, session: u16) -> u64 {
         self.sessions.get(usize::from(session)).map_or(0, |row| row.window.messages)
     }
 
-    /// The latest orders of an account, if it may not send one twice.
+    /// Returns the latest orders of an account, if it has duplicate checks.
     pub(crate) fn recent(&self, account: AccountId) -> Option<&Recent> {
         self.accounts.get(account.0 as usize)?.recent.as_deref()
     }
 
-    /// Notes an order that was let through, if the account may not send it twice.
+    /// Notes an accepted order, if its account has duplicate checks.
     #[inline]
     pub(crate) fn note_recent(
         &mut self,
@@ -225,7 +225,7 @@ impl Desk {
         }
     }
 
-    /// Lets a session trade for an account; false if the account can have no place.
+    /// Lets a session trade for an account; returns false if the account's id is out of range.
     pub(crate) fn grant(&mut self, grant: &Grant) -> bool {
         let Some(row) = place(&mut self.sessions, grant.session.into()) else { return false };
         match grant.account {
@@ -240,17 +240,17 @@ impl Desk {
         true
     }
 
-    /// Nobody may trade the symbol any more; false if nobody could.
+    /// Ends an instrument's definition and with it all trading of the symbol; returns false if it was not defined.
     pub(crate) fn end_instrument(&mut self, symbol: u32) -> bool {
         self.symbols.get_mut(symbol as usize).and_then(|row| row.instrument.take()).is_some()
     }
 
-    /// Nobody may trade for the account any more; false if nobody could.
+    /// Ends an account's limits and with them all trading for it; returns false if it had none.
     pub(crate) fn end_account(&mut self, account: u32) -> bool {
         self.accounts.get_mut(account as usize).and_then(|row| row.limits.take()).is_some()
     }
 
-    /// The session may not trade for the account any more; false if it was never allowed to.
+    /// Ends a session's right to trade for an account; returns false if it did not have the right.
     pub(crate) fn end_grant(&mut self, session: u16, account: u32) -> bool {
         let Some(row) = self.sessions.get_mut(usize::from(session)) else { return false };
         if AccountId(account) == ALL_ACCOUNTS {
@@ -263,21 +263,21 @@ impl Desk {
         was
     }
 
-    /// The session asks for nothing any more, and may do nothing; false if that was so before.
+    /// Ends a session's rules and its rights to accounts; returns false if it had none.
     pub(crate) fn end_session(&mut self, session: u16) -> bool {
         let Some(row) = self.sessions.get_mut(usize::from(session)) else { return false };
-        // The switch holds for what is defined later, too.
+        // The kill switch also holds for a later definition.
         let kept = Session { killed: row.killed, ..Session::default() }.barring();
         let before = std::mem::replace(row, kept);
         before.rules != SessionRules::default() || before.all || before.accounts.iter().any(|&word| word != 0)
     }
 
-    /// The kill switches that are on: each by its scope and its target.
+    /// Returns the kill switches that are on, as scope and target.
     pub(crate) fn kills(&self) -> impl Iterator<Item = (u8, u32)> + '_ {
         self.switches.iter().copied()
     }
 
-    /// Turns a switch; false if there is none such. It holds for what is defined later too.
+    /// Turns a kill switch; returns false for an unknown scope or target. The switch also holds for later definitions.
     pub(crate) fn kill(&mut self, kill: &Kill) -> bool {
         let is_on = kill.on != 0;
         let switch = match kill.scope {
@@ -302,12 +302,12 @@ impl Desk {
         true
     }
 
-    /// Whether the journal's disk has failed.
+    /// Returns whether the journal's disk has failed.
     pub(crate) fn disk_failed(&self) -> bool {
         self.disk_failed
     }
 
-    /// Whether the session may trade for the account.
+    /// Returns whether the session may trade for the account.
     #[inline]
     pub(crate) fn is_entitled(&self, session: u16, account: AccountId) -> bool {
         self.sessions.get(usize::from(session)).is_some_and(|row| {
@@ -316,29 +316,29 @@ impl Desk {
         })
     }
 
-    /// Whether the session may make requests of this kind.
+    /// Returns whether the session may make requests of this kind.
     #[inline]
     pub(crate) fn permits(&self, session: u16, kind: u8) -> bool {
         self.sessions.get(usize::from(session)).is_none_or(|row| row.barred & kind == 0)
     }
 
-    /// Whether a kind of request that is not permitted would be, were the session not killed.
+    /// Returns whether a request kind that is not permitted would be permitted without the session's kill switch.
     #[cold]
     pub(crate) fn is_killed(&self, session: u16, kind: u8) -> bool {
         self.rules(session).withheld & kind == 0
     }
 
-    /// What a session asks for.
+    /// Returns a session's rules.
     pub(crate) fn rules(&self, session: u16) -> SessionRules {
         self.sessions.get(usize::from(session)).map_or(SessionRules::default(), |row| row.rules)
     }
 
-    /// Whether the account has limits.
+    /// Returns whether the account is defined.
     pub(crate) fn has_account(&self, account: AccountId) -> bool {
         self.accounts.get(account.0 as usize).is_some_and(|row| row.limits.is_some())
     }
 
-    /// Counts a message of an account. A window opens with its first message and closes after the limits' time.
+    /// Counts a message of an account, and of the firm if it has limits.
     #[inline]
     pub(crate) fn count_message(&mut self, account: AccountId, stamp: u64, ns: impl Fn(u64) -> u64) {
         let Some(row) = self.accounts.get_mut(account.0 as usize) else { return };
@@ -350,7 +350,7 @@ impl Desk {
         }
     }
 
-    /// Counts a message of a session.
+    /// Counts a message of a session that has optional limits.
     #[inline]
     pub(crate) fn count_of_session(&mut self, session: u16, stamp: u64, ns: impl Fn(u64) -> u64) {
         if !self.has_rare {
@@ -361,7 +361,7 @@ impl Desk {
         }
     }
 
-    /// Counts a new order or a replace for a symbol, and notes the symbol's price.
+    /// Counts a new order or a replace for a symbol, and notes the symbol's reference price.
     #[inline]
     pub(crate) fn count_of_symbol(&mut self, symbol: SymbolId, price: i64, stamp: u64, ns: impl Fn(u64) -> u64) {
         let Some(row) = self.symbols.get_mut(symbol.0 as usize) else { return };
@@ -381,24 +381,24 @@ impl Desk {
         }
     }
 
-    /// The latest price of a symbol; zero if none was told.
+    /// Returns the latest price of a symbol; zero if none is known.
     pub(crate) fn price(&self, symbol: SymbolId) -> i64 {
         self.symbols.get(symbol.0 as usize).map_or(0, |row| row.price)
     }
 
-    /// Whether the account must not trade with itself.
+    /// Returns whether the account has self-match prevention.
     pub(crate) fn keeps_apart(&self, account: AccountId) -> bool {
         let limits = self.accounts.get(account.0 as usize).and_then(|row| row.limits.as_ref());
         limits.is_some_and(|limits| limits.no_self_match != 0)
     }
 
-    /// Whether any account must not.
+    /// Returns whether any account has self-match prevention.
     pub(crate) fn keeps_any_apart(&self) -> bool {
         let is_so = |row: &Account| row.limits.as_ref().is_some_and(|limits| limits.no_self_match != 0);
         self.accounts.iter().any(is_so)
     }
 
-    /// Closes all windows: their stamps are another clock's.
+    /// Closes all rate windows and forgets recent orders: their stamps are from another boot's clock.
     pub(crate) fn close_windows(&mut self) {
         self.accounts.iter_mut().for_each(|row| (row.window, row.recent) = (Window::default(), None));
         self.symbols.iter_mut().for_each(|row| row.window = Window::default());
@@ -406,7 +406,7 @@ impl Desk {
         self.firm.window = Window::default();
     }
 
-    /// Changes what an account has open, and the firm with it, if that has limits.
+    /// Changes the open value of an account, and of the firm if it has limits.
     #[inline]
     pub(crate) fn change_open(&mut self, account: AccountId, change: impl Fn(&mut Open)) {
         if let Some(row) = self.accounts.get_mut(account.0 as usize) {
@@ -417,7 +417,7 @@ impl Desk {
         }
     }
 
-    /// What all accounts have open is counted anew; what they have traded is forgotten, if the day has ended.
+    /// Clears the open orders and values of all accounts, at a day's end also traded values, messages, recent orders.
     pub(crate) fn recount(&mut self, day_ended: bool) {
         let again = |open: &mut Open| match day_ended {
             true => *open = Open::default(),
@@ -432,7 +432,7 @@ impl Desk {
         again(&mut self.firm.open);
     }
 
-    /// What is known about the two, or which of them is not defined.
+    /// Returns the entry of an account and a symbol, or which of the two is not defined.
     #[inline]
     pub(crate) fn entry(&self, account: AccountId, symbol: SymbolId) -> Result<Entry<'_>, Denial> {
         let row = self.accounts.get(account.0 as usize).ok_or(Denial::UnknownAccount)?;
@@ -454,12 +454,12 @@ impl Desk {
         })
     }
 
-    /// The instrument, if it is defined.
+    /// Returns the instrument, if it is defined.
     pub(crate) fn instrument_of(&self, symbol: SymbolId) -> Option<&Instrument> {
         self.symbols.get(symbol.0 as usize)?.instrument.as_ref()
     }
 
-    /// The multiplier of a symbol; 1 if it was never defined.
+    /// Returns the multiplier of a symbol; 1 if it was never defined.
     #[inline]
     pub(crate) fn multiplier(&self, symbol: SymbolId) -> i64 {
         self.symbols.get(symbol.0 as usize).map_or(1, |row| row.multiplier.max(1))
@@ -476,7 +476,7 @@ impl Session {
     }
 }
 
-/// The row of an id; the table grows up to it.
+/// Returns the row of an id and grows the table up to it; none if the id is out of range.
 fn place<T: Default>(table: &mut Vec<T>, id: u32) -> Option<&mut T> {
     if id >= IDS {
         return None;

@@ -1,11 +1,11 @@
-//! The fold over every output: a check that two runs said the same, not a defence against forgers.
+//! Digest over every output: it checks that two runs gave the same outputs, and is no defence against forgers.
 
 use tickpath_market::Kind;
 use zerocopy::IntoBytes;
 
 use crate::{Digest, Output};
 
-/// Odd, with about half of the bits set: one for each factor, so that words of zero still count.
+/// Odd constants with about half of the bits set, one for each factor, so that words of zero still count.
 const FIRST: u64 = 0x9e37_79b9_7f4a_7c15;
 const SECOND: u64 = 0xd6e8_feb8_6659_fd93;
 
@@ -16,7 +16,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Takes in the outputs of the input with this journal sequence.
+    /// Adds the outputs of the input with this journal sequence.
     pub(crate) fn add(&mut self, sequence: u64, outputs: &[Output]) {
         self.digest.inputs += 1;
         self.digest.outputs += outputs.len() as u64;
@@ -25,7 +25,7 @@ impl Tally {
         }
     }
 
-    /// As it stood.
+    /// Restores the tally at a saved digest.
     pub(crate) fn at(digest: Digest) -> Self {
         Self { digest }
     }
@@ -35,7 +35,7 @@ impl Tally {
     }
 }
 
-/// Each message is folded on its own start, and from two sides, so that the processor works on several at once.
+/// Folds one message from its own start and in two chains, so that the processor works on several folds at once.
 fn message(index: u64, output: &Output) -> u64 {
     let (kind, to, bytes) = match output {
         Output::Venue { venue, request, .. } => (request.kind().code(), venue.0, request.as_bytes()),
@@ -49,7 +49,7 @@ fn message(index: u64, output: &Output) -> u64 {
         state = fold(state, word(&quad[..8]), word(&quad[8..16]));
         beside = fold(beside, word(&quad[16..24]), word(&quad[24..]));
     }
-    // Every message is a whole number of words.
+    // The length of every message is a whole number of words.
     for last in quads.remainder().chunks(16) {
         let (low, high) = last.split_at(8);
         state = fold(state, word(low), word(high));

@@ -1,11 +1,11 @@
-//! What an admin enters by hand: an order that its venue works and that is not known here, a fill that never came, and the
-//! position of an account.
+//! Entries that an admin makes by hand: an order that its venue works and the core does not know, a fill whose report
+//! never arrived, and the position of an account.
 //!
-//! None is checked against limits: it has happened. Who enters an order says what its venue calls it; what the venue has
-//! said of it meanwhile is [kept](crate::foreign) and is taken at once, and the venue is asked how it stands. Where only the
-//! venue's own id of it is known nothing can be asked under our names: what the venue says tells, and a cancel is refused
-//! there. An entered fill has the venue's execution id, so that the venue's own report of it, should it come after all,
-//! changes nothing.
+//! Limits do not apply, because the entered events have happened. The admin states the venue's id of an order; the
+//! venue's [kept](crate::foreign) reports of the order are applied at once, and the venue is asked for its status.
+//! Where only the venue's own order id is known, the OMS cannot ask under an id of its own: the venue's reports alone
+//! show the order's state, and the venue refuses a cancel. An entered fill has the venue's execution id, so that a late
+//! report of the same fill changes nothing.
 
 use tickpath_market::{
     ExecType, ExecutionReport, ManualOrderIndicator, NewOrder, OrdStatus, OrderId, OrderType, Price, Quantity, Side,
@@ -23,7 +23,7 @@ use crate::words::WordError;
 use crate::{Output, Outputs, ReportRecord};
 
 impl Core {
-    /// Takes an order that an admin enters, what its venue has said of it, and asks the venue.
+    /// Enters an order, applies the kept reports of it, and asks its venue for the status; returns false if refused.
     pub(crate) fn enter_order(&mut self, at: At, enter: &EnterOrder, out: &mut Outputs) -> bool {
         let id = OrderId::new(self.epoch, at.sequence);
         let is_free =
@@ -37,19 +37,19 @@ impl Core {
         let manual = ManualOrderIndicator::Manual.code();
         let report = ExecutionReport { manual, ..told_as(&order, ExecType::New, enter.client_order_id) };
         out.push(Output::Report { session: order.session, report });
-        // What was kept of it is taken now.
+        // The kept reports of the order are applied now.
         for record in heard {
             self.foreign.forget(&record);
             self.report(at, &record, out);
         }
-        // Where nothing is known of its events the venue's answer tells them; else it tells whether they are all.
+        // The venue's answer supplies the order's events, or shows whether the known ones are complete.
         if self.orders.get(slot).phase.is_live() {
             self.inquire(at, slot, out);
         }
         true
     }
 
-    /// The order that would be entered, with what is kept of it; or why it cannot be.
+    /// Builds the order to enter, with the kept reports of it, or returns the reason to refuse it.
     pub(crate) fn entered(&self, enter: &EnterOrder) -> Result<(Order, Vec<ReportRecord>), WordError> {
         let terms = NewOrder {
             client_order_id: enter.client_order_id,
@@ -94,7 +94,7 @@ impl Core {
         Ok((order, heard))
     }
 
-    /// Whether such an order may be entered, whatever its terms are; what is kept of it must agree with them.
+    /// Checks everything but the terms of an order to enter. Returns its kept reports, which must agree with the terms.
     fn may_enter(&self, enter: &EnterOrder, order: &Order) -> Result<Vec<ReportRecord>, WordError> {
         let (venue, sent_as, own) = (enter.venue.0, enter.sent_as.0, enter.venue_order_id.0);
         let client = enter.client_order_id.0;
@@ -120,7 +120,7 @@ impl Core {
         if heard.iter().all(agrees) { Ok(heard) } else { Err(WordError::Disagrees) }
     }
 
-    /// Takes a fill that an admin enters, as if the venue reported it.
+    /// Enters a fill as if the venue reported it; returns false if the entry is refused.
     pub(crate) fn enter_fill(&mut self, at: At, enter: &EnterFill, out: &mut Outputs) -> bool {
         let Ok(slot) = self.may_enter_fill(enter) else { return false };
         let order = *self.orders.get(slot);
@@ -150,7 +150,7 @@ impl Core {
         true
     }
 
-    /// Takes a position that an admin enters: it counts from now on, at its price.
+    /// Enters a position, which counts from now on at its price; returns false if the entry is refused.
     pub(crate) fn enter_position(&mut self, enter: &EnterPosition) -> bool {
         let Ok((change, price)) = self.entered_change(enter) else { return false };
         if self.desk.price(enter.symbol) == 0 {
@@ -162,7 +162,7 @@ impl Core {
         true
     }
 
-    /// By how much an entered position changes the net one, and from which price it counts; or why it cannot be entered.
+    /// Returns the change of the net position and the price from which it counts, or the reason to refuse the entry.
     pub(crate) fn entered_change(&self, enter: &EnterPosition) -> Result<(i128, i64), WordError> {
         let EnterPosition { account, symbol, .. } = *enter;
         let undefined = |_| WordError::Undefined { account: account.0, symbol: symbol.0 };
@@ -183,7 +183,7 @@ impl Core {
         Ok((change, price))
     }
 
-    /// The order whose fill would be entered, or why it cannot be.
+    /// Returns the order whose fill would be entered, or the reason to refuse the entry.
     pub(crate) fn may_enter_fill(&self, enter: &EnterFill) -> Result<u32, WordError> {
         let slot = self.find_order(enter.order).ok_or(WordError::NoOrder(OrderId(enter.order)))?;
         let order = self.orders.get(slot);

@@ -1,8 +1,8 @@
-//! Reports of orders that are not known here: entered elsewhere, or lost with the end of a journal, or forgotten.
+//! Reports of unknown orders: entered elsewhere, lost with the tail of a journal, or dropped at the end of a day.
 //!
-//! Each is kept, as an input of the journal and in the snapshot, until an admin enters its order; then it is taken as if it
-//! came now, and the venue's [name](crate::names) of that order is known here.
-//! What is never joined is listed, and forgotten after some days.
+//! Each report is kept, as an input of the journal and in the snapshot, until an admin enters its order. The report is
+//! then applied as if it arrived now, and the order goes by its venue [name](crate::names). A report whose order is
+//! never entered is listed, and dropped after five ends of days.
 
 use std::collections::BTreeMap;
 
@@ -12,30 +12,30 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::ReportRecord;
 
-/// Reports that are kept at once; what comes above it is counted as a stranger, and not kept.
+/// Max reports kept at once; further reports are counted as strangers, but not kept.
 pub(crate) const MOST: usize = 1 << 16;
-/// Ends of days after which a report that was not joined is forgotten.
+/// Number of day ends after which a kept report is dropped.
 const DAYS: u32 = 5;
 
-/// A report of an order that is not known here.
+/// Report of an unknown order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Foreign {
     /// The journal sequence of the report.
     pub sequence: u64,
-    /// As the venue said it.
+    /// The report as the venue sent it.
     pub record: ReportRecord,
 }
 
-/// What is known of foreign orders.
+/// Kept reports of unknown orders.
 #[derive(Default)]
 pub(crate) struct Foreigners {
     kept: BTreeMap<Key, Kept>,
 }
 
-/// What tells a report from another one: venue, its two names of the order, number, execution, type, status.
+/// Identity of a report: venue, id that the order was sent under, venue order id, sequence, execution id, type, status.
 type Key = (u16, u64, u64, u64, u64, u8, u8);
 
-/// A kept report, also in a snapshot.
+/// Kept report, also the form in a snapshot.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 struct Kept {
@@ -46,7 +46,7 @@ struct Kept {
 }
 
 impl Foreigners {
-    /// All that is kept, oldest first.
+    /// Returns all kept reports, oldest first.
     pub(crate) fn list(&self) -> Vec<Foreign> {
         let each = |kept: &Kept| Foreign { sequence: kept.sequence, record: kept.record };
         let mut list: Vec<Foreign> = self.kept.values().map(each).collect();
@@ -54,7 +54,7 @@ impl Foreigners {
         list
     }
 
-    /// How many are kept.
+    /// Returns the number of kept reports.
     pub(crate) fn len(&self) -> usize {
         self.kept.len()
     }
@@ -66,12 +66,12 @@ impl Foreigners {
         }
     }
 
-    /// A report is kept no more: its order is known now.
+    /// Drops a kept report whose order is known now.
     pub(crate) fn forget(&mut self, record: &ReportRecord) {
         self.kept.remove(&key(record));
     }
 
-    /// What is kept under these names, oldest first. What the order was sent as may be known from what is kept.
+    /// Returns the reports kept under these ids, oldest first; one of them may reveal the id the order was sent under.
     pub(crate) fn find(&self, venue: u16, sent_as: u64, own: u64) -> Vec<ReportRecord> {
         let of_venue = || self.kept.values().filter(|kept| kept.record.source.0 == venue);
         let is_own = |report: &ExecutionReport| own != 0 && report.venue_order_id.0 == own;
@@ -86,7 +86,7 @@ impl Foreigners {
         found.into_iter().map(|kept| kept.record).collect()
     }
 
-    /// A day has ended: what was kept for too long goes.
+    /// Drops the reports that were kept through [`DAYS`] ends of days.
     pub(crate) fn end_day(&mut self) {
         self.kept.retain(|_, kept| {
             kept.days += 1;

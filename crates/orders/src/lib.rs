@@ -9,57 +9,58 @@
 //!                                   └──> Digest: the same inputs give the same bytes
 //! ```
 //!
-//! The core does no I/O and reads no clock: the time, the reference price and the order's id come with the input.
-//! Whoever replays the journal gets the same state, the same outputs and the same [`Digest`].
+//! The core does no I/O and reads no clock: the time, the reference price and the order's id come with the input. A
+//! replay of the journal gives the same state, the same outputs and the same [`Digest`].
 //!
-//! | file            | what it answers                                                    |
+//! | file            | contents                                                           |
 //! |-----------------|--------------------------------------------------------------------|
-//! | `record.rs`     | what lies in the journal, and how it becomes an [`Input`]          |
-//! | `control.rs`    | what happens to the OMS itself, as records                         |
-//! | `core.rs`       | the state, and the one way to change it: [`Core::apply`]           |
-//! | `requests.rs`   | what happens to a new order, a cancel, a replace                   |
-//! | `reports.rs`    | what happens to a report, whatever the order in which reports come |
-//! | `operate.rs`    | what happens at starts, lines, doubts, and by operators            |
-//! | `words.rs`      | which words of an operator can be taken, and why one cannot        |
+//! | `record.rs`     | journal records, and their conversion to an [`Input`]              |
+//! | `control.rs`    | inputs about the OMS itself, as journal records                    |
+//! | `core.rs`       | the state, and its single entry point: [`Core::apply`]             |
+//! | `requests.rs`   | new orders, cancels, replaces, status requests, mass cancels       |
+//! | `reports.rs`    | the merge of venue reports, in any order of arrival                |
+//! | `operate.rs`    | starts, lines, doubts, timers, admin commands                      |
+//! | `words.rs`      | validation of admin commands, and their error messages             |
 //! | `unanswered.rs` | orders whose venue owes an answer                                  |
 //! | `enter.rs`      | orders, fills and positions that an admin enters by hand           |
-//! | `foreign.rs`    | reports of orders that are not known here                          |
-//! | `again.rs`      | what is tried again after its venue has refused it                 |
-//! | `reject.rs`     | after which codes of a venue, and what is kept of an order for it  |
-//! | `names.rs`      | what venues call orders that they do not know by our id            |
-//! | `day.rs`        | the end of a day                                                   |
+//! | `foreign.rs`    | reports of unknown orders                                          |
+//! | `again.rs`      | retries of orders that their venue has rejected                    |
+//! | `reject.rs`     | the retry rules, and the retry state of each order                 |
+//! | `names.rs`      | venue ids of orders that do not go by the core's id                |
+//! | `day.rs`        | the end of a trading day                                           |
 //! | `conditional.rs` | orders that wait for a trigger                                    |
-//! | `state.rs`      | the table of (phase, event), and the status that follows           |
-//! | `rare.rs`       | what the checks that are off for most look at                      |
-//! | `recent.rs`     | the latest orders of an account, to know one that comes twice      |
-//! | `bears.rs`      | what bears a number, so that it keeps its meaning                  |
-//! | `desk.rs`       | accounts, instruments, sessions, kill switches                     |
-//! | `route.rs`      | venues, and what waits for them                                    |
+//! | `state.rs`      | the table of (phase, event), and the status derived from it        |
+//! | `rare.rs`       | facts for the optional checks that most configurations leave off   |
+//! | `recent.rs`     | the latest orders of an account, to detect duplicates              |
+//! | `bears.rs`      | references to an id, which must keep its meaning while any exist   |
+//! | `desk.rs`       | trading configuration: accounts, instruments, sessions, kills      |
+//! | `route.rs`      | venues, and the requests that wait for them                        |
 //! | `position.rs`   | net and working quantity for each (account, symbol), and its day   |
-//! | `own.rs`        | the prices of own orders, not to meet them                         |
-//! | `order.rs`      | what is kept of an order                                           |
-//! | `output.rs`     | what the core says                                                 |
+//! | `own.rs`        | prices of an account's own orders, for self-match prevention       |
+//! | `order.rs`      | the data of an order, a cancel or replace, and a fill              |
+//! | `output.rs`     | outputs of the core                                                |
 //! | `open.rs`       | the open orders of a session, an account and a symbol              |
 //! | `listing.rs`    | the open orders as a list, in pages                                |
-//! | `spare.rs`      | pages for the next orders, built on another thread                 |
-//! | `digest.rs`     | the fold over every output                                         |
-//! | `saved.rs`      | a core as bytes, and from bytes                                    |
+//! | `spare.rs`      | memory for the next orders, built on another thread                |
+//! | `digest.rs`     | the digest over every output                                       |
+//! | `saved.rs`      | a core's snapshot, saved and loaded                                |
 //!
-//! What can be traded, by whom and how much of it, and the table of checks are [`tickpath_risk`]'s. The containers of
+//! Definitions (instruments, limits, rights) and the table of checks are in [`tickpath_risk`]; the containers of
 //! orders, fills and ids, and the byte form of a snapshot, are in [`tickpath_slots`].
 //!
 //! # Convergence
 //!
-//! Reports come twice and in any order. What the core keeps of them does not depend on it: fills are a set, terms and
-//! cumulative quantity are those that the highest venue sequence tells, a fill is what its last amendment makes of it,
-//! and an ended order stays ended. Once no venue sequence is missing, the fills must add up. A contradiction ends in `Unknown`,
-//! never in a guess; so do messages that were lost, until the venue has answered a question that was asked since. What is
-//! unknown keeps its exposure, on both sides where the venue counts less than came in, and the venue is asked for it.
+//! Reports come twice and in any order, and the end state does not depend on either: fills are a set, terms and
+//! cumulative quantity are those with the highest venue sequence, the last amendment of a fill holds, and an ended
+//! order stays ended. Once no venue sequence is missing, the fills must add up. A contradiction makes the order
+//! `Unknown`, never a guess; so does a loss of messages, until the venue has answered a status request sent after the
+//! loss. An unknown order keeps its exposure, on both sides where the venue counts less than the core has booked, and
+//! the core asks the venue for its status.
 //!
 //! # Identity
 //!
-//! An order's id is the epoch of the start that took it and its journal sequence. An epoch is used once, so a venue that
-//! still works an order which a loss of power took from the journal never finds its id given to another one.
+//! An order's id is the epoch of the start that accepted it and its journal sequence. An epoch is used once, so an id
+//! that a power loss took from the journal, and that a venue may still work, is never given to another order.
 
 mod again;
 mod bears;

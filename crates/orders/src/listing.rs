@@ -1,41 +1,41 @@
-//! Open orders as a list, in pages: each costs the core's thread the same, however many orders are open.
+//! Open orders as a list, in pages. A page costs the core's thread the same for any number of open orders.
 
 use tickpath_market::{AccountId, OrderId};
 
 use crate::OrderView;
 use crate::core::Core;
 
-/// Open orders that one page looks at, whether or not the user may see them.
+/// Max open orders that one page visits, whether or not the user may see them.
 const LOOKED_AT: usize = 1024;
-/// Slots that one page searches for open orders: a kilobyte of bits for each 8192.
+/// Max slots that one page searches for open orders, at 8192 slots per kilobyte of bits.
 const SEARCHED: u32 = 1 << 18;
 
-/// Some of the open orders, by ascending id.
+/// Page of the open orders, by ascending id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenPage {
     /// The orders.
     pub orders: Vec<OrderView>,
-    /// The order behind which the next page begins; none if this page is the last one.
+    /// The order after which the next page begins; none on the last page.
     pub next: Option<OrderId>,
-    /// Open orders that the page has looked at, at most 1024.
+    /// Number of open orders that the page visited, at most 1024.
     pub visited: usize,
 }
 
 impl Core {
-    /// The open orders, by ascending id.
+    /// Returns the open orders, by ascending id.
     pub fn live(&self) -> impl Iterator<Item = OrderView> + '_ {
         self.live_slots().map(|slot| self.orders.get(slot).view())
     }
 
-    /// All orders that are kept, open or done, by ascending id.
+    /// Returns all orders in memory, open or done, by ascending id.
     pub fn kept_orders(&self) -> impl Iterator<Item = OrderView> + '_ {
         (0..self.orders.len()).map(|slot| self.orders.get(slot).view())
     }
 
-    /// The next page of the open orders whose accounts `sees` lets through: at most `most` behind the order `after`, or
-    /// from the first one. It may hold fewer, or none, and still not be the last page.
+    /// Returns the next page of the open orders whose accounts `sees` accepts: at most `most` after the order `after`,
+    /// or from the first one. A page may hold fewer orders, or none, without being the last.
     ///
-    /// An order keeps its place in the list while others come and go, also over the end of a day.
+    /// An order keeps its place in the list while other orders come and go, even over the end of a day.
     pub fn open_page(&self, after: Option<OrderId>, most: usize, sees: impl Fn(AccountId) -> bool) -> OpenPage {
         let (end, most) = (self.orders.len(), most.max(1));
         let mut from = after.map_or(0, |order| self.slot_behind(order.0));
@@ -48,7 +48,7 @@ impl Core {
             };
             (from, visited) = (slot + 1, visited + 1);
             let order = self.orders.get(slot);
-            // Orders that follow each other are often of one account.
+            // Consecutive orders often have the same account.
             let is_seen = match latest {
                 Some((account, is_seen)) if account == order.account => is_seen,
                 _ => sees(order.account),
@@ -62,13 +62,13 @@ impl Core {
         OpenPage { orders, next, visited }
     }
 
-    /// Orders, groups of orders and accounts that cancels of many have visited since this core was made: what such
-    /// cancels have cost. It is no part of the state.
+    /// Returns the number of orders, groups and accounts that mass cancels have visited since this core was created:
+    /// the cost of those cancels. The count is no part of the state.
     pub fn visited(&self) -> u64 {
         self.open.visited()
     }
 
-    /// The slots of the open orders, ascending.
+    /// Returns the slots of the open orders, ascending.
     pub(crate) fn live_slots(&self) -> impl Iterator<Item = u32> + '_ {
         let mut from = 0;
         std::iter::from_fn(move || {
@@ -78,7 +78,7 @@ impl Core {
         })
     }
 
-    /// Files the open orders of a core that has just been laid out or loaded.
+    /// Builds the index of open orders, for a core that was just rebuilt or loaded.
     pub(crate) fn file_open(&mut self) {
         let end = self.orders.len();
         self.open.empty();
@@ -89,7 +89,7 @@ impl Core {
         }
     }
 
-    /// The first slot behind an order. Ids rise with slots, so an order that is forgotten has a place as well.
+    /// Returns the first slot after an order. Ids rise with slots, so a dropped order has a place as well.
     fn slot_behind(&self, id: u64) -> u32 {
         if let Some(slot) = self.find_order(id) {
             return slot + 1;

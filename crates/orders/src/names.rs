@@ -1,7 +1,8 @@
-//! What venues call orders that they do not know by our id: one that was tried again, or that was entered by hand.
+//! Venue names of orders that their venue does not know by the core's id: orders that were tried again or entered by
+//! hand.
 //!
-//! An order goes by the name that its venue has heard last, in all that the venue is told of it. What the venue says under
-//! an earlier name finds it, too, and so does what it says under its own id of an order that was entered by that.
+//! Messages to a venue use the name that the order was last sent under. Reports find the order by an earlier name too,
+//! and by the venue's own id if the order was entered with it.
 
 use std::collections::BTreeMap;
 
@@ -9,16 +10,16 @@ use tickpath_market::ClientOrderId;
 use tickpath_slots::{Load, Save, SnapshotError};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// The names of orders that go by another one than our id.
+/// Names of orders that do not go by the core's id.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
-    /// The orders, by all names that they have or had.
+    /// Order ids by all present and earlier names.
     orders: BTreeMap<Name, u64>,
-    /// What each goes by now; zero if its venue has only told its own id.
+    /// Present name of each order; zero if only the venue's own id is known.
     current: BTreeMap<u64, u64>,
 }
 
-/// How a venue calls an order: by what it was sent as, or by the venue's own id.
+/// Name of an order at its venue: the id that it was sent under, or the venue's own id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Name {
     venue: u16,
@@ -43,38 +44,38 @@ impl Names {
         self.current.is_empty()
     }
 
-    /// An order was sent as this, or has this id of its venue's own; zero is none.
+    /// Adds the id that an order was sent under and the venue's own id; zero means none.
     pub(crate) fn add(&mut self, order: u64, venue: u16, sent_as: u64, own: u64) {
         self.orders.extend(names(venue, sent_as, own).map(|name| (name, order)));
         let current = self.current.entry(order).or_default();
         *current = if sent_as == 0 { *current } else { sent_as };
     }
 
-    /// The order that has or had one of these names.
+    /// Returns the order that has or had one of these names.
     pub(crate) fn find(&self, venue: u16, sent_as: u64, own: u64) -> Option<u64> {
         names(venue, sent_as, own).find_map(|name| self.orders.get(&name)).copied()
     }
 
-    /// What an order goes by at its venue; none if the venue has heard of no name.
+    /// Returns the id by which an order goes at its venue; none if only the venue's own id is known.
     pub(crate) fn current(&self, order: u64) -> Option<ClientOrderId> {
         let name = self.current.get(&order).map_or(order, |name| *name);
         (name != 0).then_some(ClientOrderId(name))
     }
 
-    /// Whether a venue has an order by one of these names, whatever became of it since: one that is denied here has not been
-    /// heard of by any other.
+    /// Returns whether a venue knows an order by a name in this table, whatever became of the order since. A denied
+    /// order without such a name never reached a venue.
     #[inline]
     pub(crate) fn knows(&self, order: u64) -> bool {
         self.current.contains_key(&order)
     }
 
-    /// Whether an order was sent as this before it was sent as what it goes by now.
+    /// Returns whether the order was sent under this id before it was sent under its present id.
     pub(crate) fn is_earlier(&self, order: u64, venue: u16, sent_as: u64) -> bool {
         let is_its_own = || sent_as == order || self.find(venue, sent_as, 0) == Some(order);
         self.current(order).is_some_and(|current| current.0 != sent_as) && is_its_own()
     }
 
-    /// A day has ended: names of orders that are forgotten go.
+    /// Drops the names of orders that were dropped at the end of a day.
     pub(crate) fn end_day(&mut self, is_known: impl Fn(u64) -> bool) {
         self.orders.retain(|_, order| is_known(*order));
         self.current.retain(|order, _| is_known(*order));
@@ -91,7 +92,7 @@ impl Names {
         save.list(&self.orders.iter().map(name).collect::<Vec<_>>());
     }
 
-    /// Of the names of an order the highest is the last: ids rise.
+    /// Loads the names. An order's highest name is its present one, because ids rise.
     pub(crate) fn load(load: &mut Load<'_>) -> Result<Self, SnapshotError> {
         let mut loaded = Self::default();
         for SavedName { id, order, venue, is_venues_own, .. } in load.list()? {
@@ -102,7 +103,7 @@ impl Names {
     }
 }
 
-/// The names that a venue has for an order: what it was sent as, and its own id; zero is none.
+/// Returns the names of an order at a venue: the id it was sent under and the venue's own id; zero means none.
 fn names(venue: u16, sent_as: u64, own: u64) -> impl Iterator<Item = Name> {
     let named = [(false, sent_as), (true, own)].into_iter().filter(|(_, id)| *id != 0);
     named.map(move |(is_venues_own, id)| Name { venue, is_venues_own, id })

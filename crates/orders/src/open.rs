@@ -1,4 +1,4 @@
-//! Open orders by session, account and symbol: a cancel of many orders reaches those that it cancels, and no others.
+//! Index of open orders by session, account and symbol: a mass cancel visits the orders that it cancels, and no others.
 //!
 //! ```text
 //!   session ──> pair (session, account) ──> the session's next pair ──> ...
@@ -6,13 +6,13 @@
 //!                        └──> order <──> order <──> order     open, and no cancel of it is outstanding
 //! ```
 //!
-//! Each order has a [`Link`] beside it, in the cache lines that a new order writes anyhow. The hot path writes it, the link
-//! of its neighbour and its group; a session that stays with one account and symbol finds that group without a hash. Orders
-//! whose cancel is outstanding are counted in their group and are in no list, so that a second mass cancel costs nothing.
-//! An empty group leaves its pair's chain when a cancel passes by: each such visit was paid for by a new order.
+//! Each order has a [`Link`] beside it, in the cache lines that a new order writes anyhow. The hot path writes the
+//! link, its neighbour's link and the group; a session that stays with one account and symbol finds that group without
+//! a hash. Orders with an outstanding cancel are counted in their group but in no list, so that a second mass cancel
+//! costs nothing. A mass cancel unchains the empty groups that it visits: a new order has paid for each such visit.
 //!
-//! The lists have no order that means anything: [`OpenOrders::find_cancelable`] sorts the slots that it found, because outputs
-//! are in the order of slots. Nothing of this is in a snapshot; a core that is loaded files its open orders anew.
+//! The lists are unordered: [`OpenOrders::find_cancelable`] sorts the slots that it finds, because outputs are in the
+//! order of slots. The index is in no snapshot; a loaded core builds it anew.
 
 use std::hint::black_box;
 
@@ -21,17 +21,17 @@ use tickpath_slots::{Index, Linked, LinkedPages, tag};
 
 use crate::order::{NONE, Order};
 
-/// [`Link::prev`] of an order that is counted in its group and is not in the list.
+/// [`Link::prev`] of an order that is counted in its group but not in the list.
 const UNLISTED: u32 = u32::MAX - 1;
 /// [`Link::prev`] of an order that is not open.
 const OUT: u32 = u32::MAX - 2;
 
-/// The place of an order in the list of its group.
+/// Place of an order in the list of its group.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Link {
-    /// Slot of the next order; [`NONE`] behind the last one.
+    /// Slot of the next order; [`NONE`] after the last one.
     next: u32,
-    /// Slot of the one before; [`NONE`] before the first one, [`UNLISTED`] or [`OUT`].
+    /// Slot of the previous order; [`NONE`] before the first one, [`UNLISTED`] or [`OUT`].
     prev: u32,
 }
 
@@ -42,7 +42,7 @@ impl Link {
 /// Orders by slot, each in two cache lines with its link.
 pub(crate) type Orders = LinkedPages<Order, Link, ORDERS>;
 
-/// Orders, and fills, in one page.
+/// Orders, or fills, in one page.
 pub(crate) const ORDERS: usize = 4096;
 
 const _: () = assert!(size_of::<Linked<Order, Link>>() == 128);
@@ -77,14 +77,14 @@ struct Pair {
     next: u32,
 }
 
-/// A session: the group of its latest order, and its first pair.
+/// The group of a session's latest order, and the session's first pair.
 #[derive(Clone, Copy)]
 struct Session {
     latest: u32,
     pairs: u32,
 }
 
-/// Which orders a cancel of many means.
+/// Scope of a mass cancel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Meant {
     /// All orders of a session for an account.
@@ -92,7 +92,7 @@ pub(crate) enum Meant {
         session: u16,
         account: AccountId,
     },
-    /// Of those, the orders in one symbol, by the slot of the position; [`NONE`] if there is no position.
+    /// All orders of a session in one symbol, by the slot of the position; [`NONE`] if there is no position.
     Position {
         session: u16,
         position: u32,
@@ -115,12 +115,12 @@ pub(crate) struct OpenOrders {
     by_position: Index,
     /// Pairs by session and account.
     by_account: Index,
-    /// Orders and groups that cancels have visited.
+    /// Number of orders and groups that mass cancels have visited.
     visited: u64,
 }
 
 impl OpenOrders {
-    /// An empty index.
+    /// Creates an empty index.
     pub(crate) fn new() -> Self {
         Self {
             groups: Vec::new(),
@@ -132,7 +132,7 @@ impl OpenOrders {
         }
     }
 
-    /// Counts and lists a new order: open, and no cancel of it is outstanding.
+    /// Counts and lists a new order, which is open and has no outstanding cancel.
     #[inline]
     pub(crate) fn add(&mut self, orders: &mut Orders, slot: u32) {
         debug_assert_eq!(orders.get(slot).cancel, NONE, "a new order has no cancel");
@@ -140,7 +140,7 @@ impl OpenOrders {
         self.list(orders, slot, group);
     }
 
-    /// Counts an order as open, and lists it if no cancel of it is outstanding.
+    /// Counts an order as open, and lists it if it has no outstanding cancel.
     pub(crate) fn enter(&mut self, orders: &mut Orders, slot: u32) {
         if orders.link(slot).prev != OUT {
             return;
@@ -152,7 +152,7 @@ impl OpenOrders {
         }
     }
 
-    /// Forgets an order that is not open any more.
+    /// Removes an order that is not open any more.
     #[inline]
     pub(crate) fn leave(&mut self, orders: &mut Orders, slot: u32) {
         if orders.link(slot).prev == OUT {
@@ -166,7 +166,7 @@ impl OpenOrders {
         self.pairs[row.pair as usize].open -= 1;
     }
 
-    /// Notes that a cancel of an open order is outstanding now, or is not any more.
+    /// Updates the list for an open order whose cancel has become outstanding, or has been decided.
     pub(crate) fn note_cancel(&mut self, orders: &mut Orders, slot: u32, is_outstanding: bool) {
         let group = self.group_of(orders.get(slot));
         match (is_outstanding, orders.link(slot).prev) {
@@ -177,8 +177,8 @@ impl OpenOrders {
         }
     }
 
-    /// The slots of the open orders that are meant and have no cancel outstanding, ascending. Costs what it finds; a
-    /// scope that no client can name, all sessions of an account or a symbol, costs a look at each group as well.
+    /// Returns the slots of the open orders in scope without an outstanding cancel, ascending. The cost grows with
+    /// their number; scopes that no client can name (an account or symbol in all sessions, or all) visit every group.
     pub(crate) fn find_cancelable(&mut self, orders: &Orders, meant: Meant) -> Vec<u32> {
         let mut slots = Vec::new();
         match meant {
@@ -213,7 +213,7 @@ impl OpenOrders {
         slots
     }
 
-    /// Whether any open order of a session's account or position is there, whether or not its cancel is outstanding.
+    /// Returns whether the scope has any open order, with or without an outstanding cancel.
     pub(crate) fn has_open(&self, meant: Meant) -> bool {
         match meant {
             Meant::Position { session, position } => {
@@ -228,12 +228,12 @@ impl OpenOrders {
         }
     }
 
-    /// Orders and groups that cancels of many have visited.
+    /// Returns the number of orders and groups that mass cancels have visited.
     pub(crate) fn visited(&self) -> u64 {
         self.visited
     }
 
-    /// Forgets all orders and groups; the memory stays.
+    /// Removes all orders and groups; the memory stays allocated.
     pub(crate) fn empty(&mut self) {
         self.groups.clear();
         self.pairs.clear();
@@ -242,7 +242,7 @@ impl OpenOrders {
         self.by_account.clear();
     }
 
-    /// Looks at what the next order of a session would need.
+    /// Reads the memory that the next order of a session would need, to warm the cache.
     pub(crate) fn look_ahead(&self, orders: &Orders, session: u16) {
         let Some(row) = self.sessions.get(usize::from(session)) else { return };
         let Some(group) = self.groups.get(row.latest as usize) else { return };
@@ -271,7 +271,7 @@ impl OpenOrders {
         }
     }
 
-    /// The group of an order that is not in the group of its session's latest one.
+    /// Finds or adds the group of an order outside its session's latest group, and makes it the latest.
     fn other_group(&mut self, order: &Order) -> u32 {
         let group = match self.find_group(order.session, order.position) {
             Some(group) => group,
@@ -343,7 +343,7 @@ impl OpenOrders {
         }
     }
 
-    /// Adds the slots of all groups of a pair, and takes the groups without any out of its chain.
+    /// Adds the slots of all groups of a pair, and unchains its groups with empty lists.
     fn visit_pair(&mut self, orders: &Orders, pair: u32, slots: &mut Vec<u32>) {
         let (mut group, mut before) = (self.pairs[pair as usize].first, NONE);
         while group != NONE {
@@ -364,7 +364,7 @@ impl OpenOrders {
         }
     }
 
-    /// Puts an order that is counted at the front of its group's list.
+    /// Puts a counted order at the front of its group's list.
     #[inline]
     fn list(&mut self, orders: &mut Orders, slot: u32, group: u32) {
         let row = &mut self.groups[group as usize];
@@ -379,7 +379,7 @@ impl OpenOrders {
         }
     }
 
-    /// Takes an order out of its group's list, if it is there; it stays counted.
+    /// Takes an order out of its group's list, if it is listed; it stays counted.
     #[inline]
     fn unlist(&mut self, orders: &mut Orders, slot: u32, group: u32) {
         let link = *orders.link(slot);
@@ -396,7 +396,7 @@ impl OpenOrders {
 }
 
 impl Group {
-    /// Whether the orders of the group are meant.
+    /// Returns whether the group's orders are in scope.
     fn is_of(&self, meant: Meant) -> bool {
         match meant {
             Meant::Account { session, account } => (self.session, self.account) == (session, account),

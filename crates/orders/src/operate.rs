@@ -1,4 +1,4 @@
-//! What happens to the OMS itself: starts, lines, doubts, timers, and the words of operators.
+//! Inputs about the OMS itself: definitions, starts, lines, losses, timers and admin commands.
 
 use tickpath_market::{
     AccountId, ClientOrderId, ExecType, OrderId, ReplaceOrder, Request, StatusRequest, SymbolId, VenueId,
@@ -22,7 +22,7 @@ use crate::words::meant;
 use crate::{AccountLimits, Denial, Ended, Envelope, Input, Instrument, Output, Outputs, RecordKind, SymbolLimits};
 
 impl Core {
-    /// Takes an input that is neither a request nor a report.
+    /// Applies an input that is neither a request nor a report, and counts it as ignored if it is refused.
     pub(crate) fn operate(&mut self, at: At, input: &Input, out: &mut Outputs) {
         let is_taken = match input {
             Input::Boot(boot) => self.boot(at, boot),
@@ -62,9 +62,9 @@ impl Core {
         self.counts.ignored += u64::from(!is_taken);
     }
 
-    /// Takes a start of the OMS. Stamps of another boot of the host cannot be compared with those that follow.
+    /// Applies a start of the OMS. After another boot of the host, stamps cannot be compared with earlier ones.
     fn boot(&mut self, at: At, boot: &Boot) -> bool {
-        // An epoch that does not fit an id would begin the ids of an earlier one again.
+        // An epoch that does not fit an id would repeat the ids of an earlier epoch.
         let fits = OrderId::new(boot.epoch, 0).epoch() == boot.epoch;
         if boot.epoch <= self.epoch || !fits || boot.ticks_per_second == 0 {
             return false;
@@ -83,8 +83,8 @@ impl Core {
         true
     }
 
-    /// What waits here may have left: its release may be in the tail that the end of the last boot took from the journal.
-    /// So it never leaves again, and the doubt about the lanes, which went with that boot, concerns it, too.
+    /// Treats waiting requests as sent after another boot of the host: their releases may be in the journal's lost
+    /// tail. They never leave again, and the doubt about the venue lanes, which were lost with that boot, covers them.
     fn count_as_sent(&mut self) {
         let waited: Vec<Waiting> = self.routes.iter_mut().flat_map(|route| route.waiting.take()).collect();
         for waiting in waited {
@@ -97,9 +97,9 @@ impl Core {
         }
     }
 
-    /// What was asked of an order waits here no more.
+    /// Marks a waiting cancel or replace as sent.
     fn note_left(&mut self, order: &Order, waiting: &Waiting) {
-        // A question may have the id of a cancel that came by the same input.
+        // A status request may have the id of a cancel made by the same input.
         if waiting.is_question() {
             return;
         }
@@ -110,7 +110,7 @@ impl Core {
         }
     }
 
-    /// Takes an instrument. What is open of it is worth another sum if it has another multiplier.
+    /// Defines an instrument. Another multiplier changes the value of open orders, so all values are computed anew.
     fn define_instrument(&mut self, instrument: &Instrument) -> bool {
         let before = self.multiplier(instrument.symbol);
         let is_taken = self.desk.instrument(instrument);
@@ -120,7 +120,7 @@ impl Core {
         is_taken
     }
 
-    /// Takes limits. What an account must not meet is found anew if it may now, or may not any more.
+    /// Sets an account's limits, and rebuilds the self-match book if self-match prevention was turned on or off.
     fn define_account(&mut self, limits: &AccountLimits) -> bool {
         let before = self.desk.keeps_apart(limits.account);
         let is_taken = self.desk.account(limits);
@@ -139,7 +139,7 @@ impl Core {
         fits
     }
 
-    /// Counts anew what all accounts have open.
+    /// Computes every account's open value and order count anew.
     pub(crate) fn recount(&mut self, day_ended: bool) {
         self.desk.recount(day_ended);
         self.own = OwnOrders::default();
@@ -168,7 +168,7 @@ impl Core {
     }
 
     fn kill(&mut self, at: At, kill: &Kill, out: &mut Outputs) -> bool {
-        // Nobody's word makes a disk sound.
+        // No command declares a failed disk sound.
         let is_taken = (kill.scope != KILL_DISK || kill.on != 0) && self.desk.kill(kill);
         if is_taken && kill.scope == KILL_DISK {
             self.refuse_waiting(out);
@@ -181,8 +181,8 @@ impl Core {
         is_taken
     }
 
-    /// What waits never leaves once the disk has failed, and its clients hear so at once: they may be told of an order
-    /// that the disk does not have, but not that it lives.
+    /// Refuses all waiting orders and replaces after a disk failure. Their clients get denials at once: a client may
+    /// learn that an order the disk lacks is dead, but not that it lives.
     fn refuse_waiting(&mut self, out: &mut Outputs) {
         let waited: Vec<Waiting> = self.routes.iter_mut().flat_map(|route| route.waiting.take()).collect();
         for waiting in waited {
@@ -193,7 +193,7 @@ impl Core {
         }
     }
 
-    /// Refuses a new order or a replace that waits; false if it is something else, which waits on.
+    /// Refuses a waiting new order or replace; returns false for any other request, which keeps waiting.
     fn refuse_for_disk(&mut self, waiting: &Waiting, out: &mut Outputs) -> bool {
         let order = *self.orders.get(waiting.order);
         let is_refused = match &waiting.request {
@@ -207,7 +207,7 @@ impl Core {
         is_refused
     }
 
-    /// A venue that is back is asked after all that is unknown, or was doubted while nobody could ask.
+    /// Notes whether a venue can be reached. A venue that is back is asked for each order that is or was put in doubt.
     fn line(&mut self, at: At, line: &Line, out: &mut Outputs) -> bool {
         if line.venue.0 >= VENUES {
             return false;
@@ -232,7 +232,7 @@ impl Core {
         true
     }
 
-    /// A request never left: it waits here, behind what waits already, but before what was asked of its order later.
+    /// Queues a request that never left, behind the requests that wait but before later requests for the same order.
     fn returned(&mut self, returned: &Returned, out: &mut Outputs) -> bool {
         let Some(request) = returned.request() else { return false };
         let original = match &request {
@@ -252,22 +252,22 @@ impl Core {
         let ask = [order.cancel, order.replace].into_iter().find(|&ask| self.ask(ask).is_some_and(|ask| ask.id == id));
         match (&request, ask) {
             (Request::Status(_), _) => {
-                // The answer to the latest question knows most.
+                // The answer to the latest status request supersedes earlier ones.
                 let route = self.routes.get(returned.venue);
                 if !may_be_asked_for(&order) || !route.drop_older_question(slot, id) {
                     return true;
                 }
             }
-            // An earlier try, whose refusal was heard.
+            // An earlier try, whose rejection has arrived.
             (Request::New(new), _) if self.names.current(order.id) != Some(new.client_order_id) => return true,
-            // Nobody waited for it any longer, and its venue was asked: that answer decides.
+            // The order is in doubt and its venue was asked: that answer decides.
             (Request::New(_), _) if order.phase.is_unknown() => return true,
             (Request::New(_), _) if order.phase != Phase::Sent => return false,
             (Request::New(_), _) => {
                 let phase = step(order.phase, Event::Returned).unwrap_or(order.phase);
-                // What never left was never refused.
+                // An order that never left was never rejected.
                 self.settle(slot, &Order { phase, marks: order.marks & !ASTRAY, ..order });
-                // Its cancel is behind it, and comes back, too: no venue has heard of either.
+                // The order's cancel comes back after it, so no venue has received either.
                 if order.cancel != NONE {
                     let client = self.own_id(&order, order.cancel);
                     self.withdraw(slot, client, ExecType::Canceled, out);
@@ -276,7 +276,7 @@ impl Core {
             }
             (_, Some(ask)) if self.asks.get(ask).waits != 0 => return false,
             (_, Some(ask)) => self.asks.get_mut(ask).waits = 1,
-            // Its order has ended meanwhile.
+            // The order has ended in the meantime.
             (_, None) => return true,
         }
         let waiting = Waiting { order: slot, session: order.session, request, sent: returned.received };
@@ -287,7 +287,7 @@ impl Core {
         true
     }
 
-    /// Lets the request that waited longest go, if it still may.
+    /// Sends the request that waited longest, if the checks still pass.
     fn release(&mut self, at: At, release: &Release, out: &mut Outputs) -> bool {
         let is_next = self.routes.front(release.venue).is_some_and(|waiting| {
             waiting.id() == release.request && self.orders.get(waiting.order).id == release.order
@@ -303,7 +303,7 @@ impl Core {
             }
             Request::Cancel(_) if self.is_asked(order.cancel, &waiting) => Ok(()),
             Request::Status(_) if may_be_asked_for(&order) => Ok(()),
-            // What it was about has ended meanwhile, or the venue knows of it already.
+            // The order has ended in the meantime, or the venue has the request already.
             _ => return true,
         };
         if let Err(refusal) = passed {
@@ -315,7 +315,7 @@ impl Core {
         true
     }
 
-    /// A new order that waited is checked once more, as if it came now; what it counts in already is left out.
+    /// Checks a new order that waited again, as if it arrived now; its own share of the open values is left out.
     fn leave(&mut self, at: At, order: &Order, waiting: &Waiting, release: &Release) -> Result<(), Refusal> {
         let entry = self.desk.entry(order.account, order.symbol).map_err(|denial| undefined(denial, order))?;
         self.may_still(order.session, order.account, &waiting.request)?;
@@ -328,7 +328,7 @@ impl Core {
             minimum: 1,
             increase: order.quantity,
             reach: self.reach(order.position, order.side) - i128::from(order.exposure(asked)),
-            // The window of its message has passed.
+            // The rate window of its message has passed.
             messages: 0,
             request_age_ns: self.age(at, waiting),
             open_orders: entry.open.orders,
@@ -344,7 +344,7 @@ impl Core {
         Ok(())
     }
 
-    /// A replace that waited is checked once more, as if it came now.
+    /// Checks a replace that waited again, as if it arrived now.
     fn change_again(
         &self,
         at: At,
@@ -361,12 +361,12 @@ impl Core {
         self.check_change(&checked_again(release, waiting), order, &change)
     }
 
-    /// What waited is refused: an order never leaves, nor what was asked of it; a replace is forgotten.
+    /// Denies a waiting request: a new order ends with all requests for it, a replace is dropped.
     fn refuse(&mut self, order: &Order, waiting: &Waiting, refusal: Refusal, out: &mut Outputs) {
         self.counts.denied_requests += 1;
         let client = match &waiting.request {
             Request::New(_) => {
-                // Whoever was tried before is known to its venue, which has refused it.
+                // An order that was tried before is known to its venue, which has rejected it.
                 let phase = match self.names.knows(order.id) {
                     true => Phase::Rejected,
                     false => step(order.phase, Event::Denied).unwrap_or(order.phase),
@@ -382,7 +382,7 @@ impl Core {
                 client
             }
         };
-        // A try has an id that nobody but its venue was told.
+        // Only the venue knows the id of a retry, so the client gets the order's own id.
         let id = if matches!(waiting.request, Request::New(_)) { order.id } else { waiting.id() };
         out.push(denied(id, waiting.session, ClientOrderId(client), order.account, refusal));
         let denied = *self.orders.get(waiting.order);
@@ -393,12 +393,12 @@ impl Core {
         self.ask(ask).is_some_and(|ask| ask.id == waiting.id())
     }
 
-    /// How long ago a waiting request was sent.
+    /// Returns the age of a waiting request in nanoseconds.
     fn age(&self, at: At, waiting: &Waiting) -> u64 {
         self.rate.ns(at.stamp.saturating_sub(waiting.sent))
     }
 
-    /// Puts in doubt what may have been lost, and asks for it.
+    /// Puts orders in doubt whose messages may be lost, and asks the venue for their status.
     fn doubt(&mut self, at: At, doubt: &Doubt, out: &mut Outputs) -> bool {
         if doubt.lost == LOST_ORDER {
             let found = self.find_order(doubt.messages);
@@ -416,19 +416,19 @@ impl Core {
             let order = *core.orders.get(slot);
             let is_on_its_way = |ask: u32| core.ask(ask).is_some_and(|ask| ask.waits == 0);
             let was_asked = is_on_its_way(order.cancel) || is_on_its_way(order.replace);
-            // The question after an unknown order may be lost, too.
+            // The status request for an unknown order may be lost, too.
             let waits_for_answer = order.phase == Phase::Sent || order.phase.is_unknown() || was_asked;
             if doubt.lost == LOST_REPORTS {
                 core.put_in_doubt(at, slot, Event::Missed, DOUBTED, out);
             } else if waits_for_answer {
-                // That the order has arrived says nothing of what was asked of it.
+                // A report that the order has arrived does not show that its cancel or replace has.
                 core.put_in_doubt(at, slot, Event::Lost, if was_asked { DOUBTED } else { 0 }, out);
             }
         });
         true
     }
 
-    /// Makes an order unknown, with this mark, tells its client, and asks the venue.
+    /// Puts an order in doubt with this mark, reports the new status to its client, and asks the venue.
     pub(crate) fn put_in_doubt(&mut self, at: At, slot: u32, event: Event, mark: u8, out: &mut Outputs) {
         let order = *self.orders.get(slot);
         let phase = step(order.phase, event).unwrap_or(order.phase);
@@ -445,8 +445,8 @@ impl Core {
         }
     }
 
-    /// Asks the venue how an order stands, if it can be asked. The question waits behind what waits: its answer decides
-    /// what was asked before it.
+    /// Sends a status request for an order, if its venue can be asked. The request queues behind waiting requests,
+    /// because its answer decides all requests sent before it.
     pub(crate) fn inquire(&mut self, at: At, slot: u32, out: &mut Outputs) -> bool {
         let order = *self.orders.get(slot);
         let Some(original) = self.asked_as(&order) else { return false };
@@ -463,7 +463,7 @@ impl Core {
         true
     }
 
-    /// Asks a venue for all orders. Its answer settles each as the answer to a question after that order does.
+    /// Sends a venue a status request for all orders, whose answer settles each order like an answer for that order.
     fn ask_for_all(&mut self, at: At, reconcile: &Reconcile, out: &mut Outputs) -> bool {
         let may_ask = self.may_ask_for_all(reconcile).is_ok();
         if may_ask {
@@ -474,7 +474,7 @@ impl Core {
         may_ask
     }
 
-    /// What its venue calls an order, if it can be asked for it.
+    /// Returns the id by which an order's venue can be asked for its status; none if the venue cannot be asked.
     pub(crate) fn asked_as(&self, order: &Order) -> Option<ClientOrderId> {
         let was_sent = !matches!(order.phase, Phase::Denied | Phase::Armed | Phase::Queued);
         let route = self.routes.iter().nth(order.route.into());
@@ -482,12 +482,12 @@ impl Core {
         self.names.current(order.id).filter(|_| was_sent && answers)
     }
 
-    /// Takes an operator's word for an order that cannot be known: what it says of the filled quantity is booked.
+    /// Applies an operator's outcome to an order in doubt, and books the filled quantity that it states.
     fn resolve(&mut self, resolve: &Resolve, out: &mut Outputs) -> bool {
         let Ok((slot, phase)) = self.may_resolve(resolve) else { return false };
         let order = *self.orders.get(slot);
         let cumulative = resolve.cumulative_quantity.0;
-        // The word has no venue sequence: what ends by it and lives on after all is in doubt again.
+        // The command has no venue sequence, so a later sign of life puts an ended order in doubt again.
         let marks = if phase == Phase::Open { order.marks & !SOFT } else { order.marks | SOFT } & !(DOUBTED | ASTRAY);
         let mut next = Order { phase, filled: cumulative, reported: cumulative, marks, ..order };
         (next.cancel, next.replace) = (NONE, NONE);
@@ -503,7 +503,7 @@ impl Core {
         true
     }
 
-    /// Orders that have missed a venue sequence for too long are in doubt.
+    /// Puts orders in doubt that have missed a venue sequence for too long.
     fn timer(&mut self, at: At, out: &mut Outputs) -> bool {
         for gap in std::mem::take(&mut self.gapped) {
             let slot = gap.0;
@@ -521,7 +521,7 @@ impl Core {
         true
     }
 
-    /// Calls for each open order of a venue.
+    /// Calls `take` for each open order of a venue.
     pub(crate) fn each_open(&mut self, venue: VenueId, mut take: impl FnMut(&mut Self, u32)) {
         let mut from = 0;
         while let Some(slot) = self.live.next(from) {
@@ -533,12 +533,12 @@ impl Core {
     }
 }
 
-/// Whether the answer to a question after this order may still say anything.
+/// Returns whether an answer to a status request for this order could still change anything.
 fn may_be_asked_for(order: &Order) -> bool {
     order.phase.is_live() && !matches!(order.phase, Phase::Armed | Phase::Queued)
 }
 
-/// What a request that waited is held against now.
+/// Builds the envelope for the second check of a request that waited.
 fn checked_again(release: &Release, waiting: &Waiting) -> Envelope {
     Envelope {
         reference_price: release.reference_price,

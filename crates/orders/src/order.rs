@@ -1,13 +1,13 @@
-//! What is kept of an order, of its trigger, of a cancel or replace, and of a fill.
+//! Stored data of an order, its trigger, a cancel or replace, and a fill.
 //!
 //! ```text
-//!   quantity  the total asked for, as last replaced
-//!   reported  the cumulative quantity that the venue told with its highest number; without numbers the largest one
-//!   filled    the sum of the fills that came in
-//!   leaves    quantity − max(filled, reported): what the venue still works
-//!   exposure  max(quantity, reported) − filled: what may still move the position; for an ended order reported − filled; none
-//!             of one that waits for its trigger
-//!   recall    filled − reported of an unknown order: what its venue may have taken back
+//!   quantity  the total requested, as last replaced
+//!   reported  the cumulative quantity that the venue reported with its highest sequence; without sequences the largest
+//!   filled    the sum of the booked fills
+//!   leaves    quantity − max(filled, reported): the quantity that the venue still works
+//!   exposure  max(quantity, reported) − filled: the quantity that may still move the position; for an ended order
+//!             reported − filled; zero for an order that waits for its trigger
+//!   recall    filled − reported of an unknown order: the quantity that its venue may have taken back
 //! ```
 
 use tickpath_market::{
@@ -19,7 +19,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, TryFromBytes};
 
 use crate::state::{Pending, Phase, status};
 
-/// No slot.
+/// Slot value for "none".
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// An order as the core knows it.
@@ -29,21 +29,21 @@ pub struct OrderView {
     pub id: OrderId,
     /// The client's id.
     pub client_order_id: ClientOrderId,
-    /// The venue's id; zero if it told none.
+    /// The venue's id; zero if the venue reported none.
     pub venue_order_id: VenueOrderId,
     /// The client's session.
     pub session: u16,
-    /// For whom.
+    /// The account that the order trades for.
     pub account: AccountId,
     /// The instrument.
     pub symbol: SymbolId,
     /// The side.
     pub side: Side,
-    /// How it is priced.
+    /// The pricing of the order: limit or market.
     pub order_type: OrderType,
-    /// How long it works.
+    /// The time for which the order works.
     pub time_in_force: TimeInForce,
-    /// Where it was admitted for.
+    /// The venue that the order was admitted for.
     pub venue: VenueId,
     /// The limit price, as last replaced.
     pub price: Price,
@@ -51,15 +51,15 @@ pub struct OrderView {
     pub quantity: Quantity,
     /// The sum of its fills.
     pub cumulative: Quantity,
-    /// What the venue still works.
+    /// The quantity that the venue still works.
     pub leaves: Quantity,
-    /// By FIX precedence.
+    /// The status, by FIX precedence.
     pub status: OrdStatus,
     /// The highest venue sequence seen; zero if the venue gives none.
     pub venue_sequence: u64,
 }
 
-/// An order: 120 bytes.
+/// Stored order, 120 bytes.
 #[derive(Debug, Clone, Copy, TryFromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub(crate) struct Order {
@@ -67,58 +67,58 @@ pub(crate) struct Order {
     pub(crate) client: u64,
     pub(crate) venue: u64,
     pub(crate) price: i64,
-    /// What one of it is valued at: the limit price; of a market order the reference at its admission.
+    /// Price that one unit is valued at: the limit price, or a market order's reference price at admission.
     pub(crate) valued: i64,
     pub(crate) quantity: i64,
     pub(crate) filled: i64,
     pub(crate) reported: i64,
     /// The highest venue sequence seen.
     pub(crate) sequence: u64,
-    /// The venue sequence of the replaced that price and quantity come from.
+    /// Venue sequence of the report that price and quantity come from.
     pub(crate) terms_sequence: u64,
-    /// Which of the last 64 venue sequences were seen: bit n is the highest less n.
+    /// Bit set of the last 64 venue sequences seen: bit n stands for the highest less n.
     pub(crate) seen: u64,
     pub(crate) account: AccountId,
     pub(crate) symbol: SymbolId,
     /// Slot of its position.
     pub(crate) position: u32,
-    /// Slot of the cancel on its way.
+    /// Slot of the pending cancel.
     pub(crate) cancel: u32,
-    /// Slot of the replace on its way.
+    /// Slot of the pending replace.
     pub(crate) replace: u32,
-    /// Its venue's number, from its admission on.
+    /// Number of the order's venue, from its admission on.
     pub(crate) route: u16,
     pub(crate) session: u16,
     pub(crate) side: Side,
     pub(crate) order_type: OrderType,
     pub(crate) time_in_force: TimeInForce,
     pub(crate) phase: Phase,
-    /// [`HOLE`], [`GAPPED`], [`SOFT`], [`DOUBTED`], [`WORDED`], [`NAMELESS`], [`ASTRAY`].
+    /// Sum of [`HOLE`], [`GAPPED`], [`SOFT`], [`DOUBTED`], [`WORDED`], [`NAMELESS`], [`ASTRAY`].
     pub(crate) marks: u8,
     pub(crate) reserved: [u8; 3],
 }
 
-/// [`Order::marks`]: a venue sequence was never seen, and is too old to be waited for.
+/// [`Order::marks`]: a venue sequence was never seen, and is too old to wait for.
 pub(crate) const HOLE: u8 = 1;
-/// [`Order::marks`]: it is in the list of orders that miss a venue sequence.
+/// [`Order::marks`]: the order is in the list of orders that miss a venue sequence.
 pub(crate) const GAPPED: u8 = 2;
-/// [`Order::marks`]: it was ended by a word that has no venue sequence: any later life contradicts it.
+/// [`Order::marks`]: the order ended without a venue sequence, so any later sign of life contradicts the end.
 pub(crate) const SOFT: u8 = 4;
-/// [`Order::marks`]: messages of it may be lost, and its venue has answered no question since. While it is unknown only
-/// such an answer, its end or an operator tells where it stands: any other word may be from before the loss.
+/// [`Order::marks`]: messages of the order may be lost, and its venue has answered no status request since. Only such
+/// an answer, its end or an operator takes it out of doubt: any other report may be from before the loss.
 pub(crate) const DOUBTED: u8 = 8;
-/// [`Order::marks`]: some of what is filled is known from an operator: it is the fill [`WORD`], or was.
+/// [`Order::marks`]: an operator has entered some of the filled quantity, which is or was the fill [`WORD`].
 pub(crate) const WORDED: u8 = 16;
-/// [`Order::marks`]: its day is over, and its client's id may be another order's.
+/// [`Order::marks`]: the order's day is over, so another order may have its client id.
 pub(crate) const NAMELESS: u8 = 32;
-/// [`Order::marks`]: its venue may have refused it and work a later try, whose id went with the end of a journal. A refusal
-/// is not its end.
+/// [`Order::marks`]: the venue may have rejected the order and work a later retry, whose id was lost with the journal's
+/// tail. A rejection does not end it.
 pub(crate) const ASTRAY: u8 = 64;
 
-/// The execution of what an operator has booked: no venue's fill has this id.
+/// Execution id of the quantity that an operator has booked; no venue's fill has this id.
 pub(crate) const WORD: u64 = 0;
 
-/// A cancel or a replace that was sent, or waits to be.
+/// Cancel or replace that was sent or waits.
 #[derive(Debug, Clone, Copy, TryFromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub(crate) struct Ask {
@@ -129,12 +129,12 @@ pub(crate) struct Ask {
     /// The price that a replace asks for; zero in a cancel.
     pub(crate) price: i64,
     pub(crate) session: u16,
-    /// 1 while it waits here for its venue.
+    /// 1 while the request waits in the OMS for its venue.
     pub(crate) waits: u8,
     pub(crate) reserved: [u8; 5],
 }
 
-/// What is kept of an order with a trigger beside the order, until it is certain that it has left.
+/// Data of a pending trigger, kept beside its order until the order has certainly left.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub(crate) struct Arming {
@@ -143,14 +143,14 @@ pub(crate) struct Arming {
     pub(crate) position_effect: u8,
     pub(crate) reserved: [u8; 3],
     pub(crate) cause: u64,
-    /// The id of the request that the trigger came with.
+    /// Id of the request that brought the trigger.
     pub(crate) by: u64,
-    /// When that came, in ticks.
+    /// Time of that request, in ticks.
     pub(crate) since: u64,
     pub(crate) trigger: Trigger,
 }
 
-/// The id of a request that was denied: all that is kept of it, for it is used up.
+/// Client id of a denied request, kept alone because the id is used up.
 #[derive(Debug, Clone, Copy, TryFromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub(crate) struct DeniedId {
@@ -159,16 +159,16 @@ pub(crate) struct DeniedId {
     pub(crate) reserved: [u8; 6],
 }
 
-/// A fill that was counted, or what was told instead of it.
+/// Counted fill, or an amendment that arrived in its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, TryFromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub(crate) struct Fill {
     pub(crate) exec: u64,
-    /// What holds of it: zero if it was taken back. What an operator has booked may be negative.
+    /// Quantity that holds; zero if the fill was taken back. A quantity that an operator has booked may be negative.
     pub(crate) quantity: i64,
     /// Slot of its order.
     pub(crate) order: u32,
-    /// The venue sequence of the amendment that holds, 1 if that has none; zero if nothing was amended.
+    /// Venue sequence of the latest amendment, 1 if the amendment has none; zero for a fill that was not amended.
     pub(crate) changed: u32,
 }
 
@@ -206,47 +206,47 @@ impl Order {
         if self.phase.is_live() { self.quantity.saturating_sub(self.known()).max(0) } else { 0 }
     }
 
-    /// What may still move the position, if a replace on its way asks for this total.
+    /// Returns the quantity that may still move the position, if a pending replace asks for this total.
     pub(crate) fn exposure(&self, replacing: i64) -> i64 {
         if self.phase == Phase::Armed {
             return 0;
         }
-        // A venue that tells more than the total known here has replaced it, and that report is lost.
+        // A venue that reports more than the known total has replaced the order, and the report of the replace is lost.
         let most = if self.phase.is_live() { self.quantity.max(replacing).max(self.reported) } else { self.reported };
         most.saturating_sub(self.filled).max(0)
     }
 
-    /// What its venue counts less than came in, while nobody knows why: it may move the position back.
+    /// Returns the quantity that an unknown order's venue counts less than was booked: it may move the position back.
     pub(crate) fn recall(&self) -> i64 {
         if self.phase.is_unknown() { self.filled.saturating_sub(self.reported).max(0) } else { 0 }
     }
 
-    /// What it may still trade at most, if a replace on its way asks for this total at this price: units of 10⁻¹⁶.
+    /// Returns the largest value that may still trade, if a pending replace asks for this total and price: 10⁻¹⁶ units.
     pub(crate) fn value(&self, replacing: i64, price: i64, multiplier: i64) -> i128 {
         let each = i128::from(self.valued.unsigned_abs().max(price.unsigned_abs()));
         times(each * i128::from(self.exposure(replacing)), multiplier).min(MOST_VALUE)
     }
 
-    /// Whether it may still be filled, and is not filled yet.
+    /// Returns whether the order is live and not filled yet.
     #[inline]
     pub(crate) fn is_open(&self) -> bool {
         self.phase.is_live() && !self.is_filled()
     }
 
-    /// Whether it may trade with another order: what waits for its trigger is at no venue.
+    /// Returns whether the order may trade against another order: an armed order is at no venue.
     #[inline]
     pub(crate) fn may_meet(&self) -> bool {
         self.is_open() && self.phase != Phase::Armed
     }
 
-    /// One that a replace on its way may make larger is not filled yet; nor is one whose cancel was not answered: the answer
-    /// may be lost.
+    /// Returns whether the order is filled for good. A pending replace may still enlarge it, and the answer to a
+    /// pending cancel may be lost, so both keep it open.
     #[inline]
     pub(crate) fn is_filled(&self) -> bool {
         self.phase == Phase::Open && self.filled >= self.quantity && self.replace == NONE && self.cancel == NONE
     }
 
-    /// Whether another state of this order may move as much, is worth as much, and is as open.
+    /// Returns whether two states of the order agree in exposure, value and openness.
     pub(crate) fn holds_as(&self, other: &Self) -> bool {
         let holds = |order: &Self| (order.quantity, order.filled, order.reported, order.valued, order.replace);
         holds(self) == holds(other)
@@ -256,11 +256,11 @@ impl Order {
             && (self.phase == Phase::Armed) == (other.phase == Phase::Armed)
     }
 
-    /// Notes a venue sequence; false if it was seen before. Numbers that are too old to be known count as new.
+    /// Notes a venue sequence; returns false if it was seen before. A sequence too old for the window counts as new.
     pub(crate) fn note_sequence(&mut self, sequence: u64) -> bool {
         if sequence > self.sequence {
             let by = sequence - self.sequence;
-            // What leaves the window unseen is never seen.
+            // A sequence that leaves the window unseen stays a hole.
             let known = self.sequence.min(64) as u32;
             let kept = 64_u64.saturating_sub(by).min(u64::from(known)) as u32;
             let leaving = if kept >= known { 0 } else { mask(known) & !mask(kept) };
@@ -281,20 +281,20 @@ impl Order {
         is_new
     }
 
-    /// Whether every event up to the highest venue sequence was seen.
+    /// Returns whether every event up to the highest venue sequence was seen.
     pub(crate) fn is_contiguous(&self) -> bool {
         let known = mask(self.sequence.min(64) as u32);
         self.marks & HOLE == 0 && self.seen & known == known
     }
 
-    /// All events up to this one count as seen: the venue has told where they led.
+    /// Marks all events up to this sequence as seen, because the venue has reported their result.
     pub(crate) fn skip_to(&mut self, sequence: u64) {
         self.sequence = self.sequence.max(sequence);
         self.seen = u64::MAX;
         self.marks &= !HOLE;
     }
 
-    /// The cumulative quantity by the fills or by the venue's word, whichever is ahead.
+    /// Returns the cumulative quantity by the fills or by the venue's reports, whichever is larger.
     pub(crate) fn known(&self) -> i64 {
         self.filled.max(self.reported)
     }
@@ -336,7 +336,7 @@ impl Order {
 }
 
 impl Ask {
-    /// No bit pattern of zeros, so that a page of these is written when it is built.
+    /// Not all zeros, so that building a page writes its memory.
     pub(crate) const EMPTY: Self =
         Self { id: u64::MAX, client: 0, quantity: 0, price: 0, session: 0, waits: 0, reserved: [0; 5] };
 }
@@ -349,7 +349,7 @@ impl Fill {
     pub(crate) const EMPTY: Self = Self { exec: 0, quantity: 0, order: NONE, changed: 0 };
 }
 
-/// So many low bits.
+/// Returns a mask of the lowest `bits` bits.
 fn mask(bits: u32) -> u64 {
     if bits >= 64 { u64::MAX } else { (1 << bits) - 1 }
 }

@@ -1,40 +1,40 @@
-//! What the core says, in a buffer that is used again for every input.
+//! Outputs of the core, in a buffer that is reused for every input.
 
 use tickpath_market::{ExecutionReport, ManualOrderIndicator, OrderDenied, Request, VenueId};
 
-/// Outputs of most inputs, at most; what concerns many orders says more.
+/// Capacity that fits the outputs of most inputs; inputs that concern many orders have more.
 const MOST: usize = 4;
 
-/// One output. Its identity is the input's journal sequence and its index in [`Outputs`].
+/// One output, identified by the input's journal sequence and its index in [`Outputs`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Output {
-    /// A request to a venue. Its `client_order_id` is the core's id of the request.
+    /// Request to a venue. Its `client_order_id` is the core's id of the request.
     Venue {
-        /// Where it goes: the order's venue from its admission on.
+        /// Venue of the order, fixed at its admission.
         venue: VenueId,
-        /// The session that its order belongs to.
+        /// Session that owns the order.
         session: u16,
         /// The request.
         request: Request,
     },
-    /// A report to a client.
+    /// Report to a client.
     Report {
         /// The client's session.
         session: u16,
         /// The report, with the client's ids.
         report: ExecutionReport,
     },
-    /// A request that was refused, to its client.
+    /// Denial of a client's request.
     Denied {
         /// The client's session.
         session: u16,
-        /// Why.
+        /// The denial, with its reason.
         denied: OrderDenied,
     },
 }
 
 impl Output {
-    /// The session that it belongs to.
+    /// Returns the session that the output belongs to.
     pub fn session(&self) -> u16 {
         match self {
             Self::Venue { session, .. } | Self::Report { session, .. } | Self::Denied { session, .. } => *session,
@@ -42,44 +42,44 @@ impl Output {
     }
 }
 
-/// The outputs of one input: of each order the venue's message first, then the client's.
+/// The outputs of one input: for each order the venue's message first, then the client's.
 #[derive(Debug, Clone)]
 pub struct Outputs {
     list: Vec<Output>,
 }
 
 impl Outputs {
-    /// An empty buffer with room for the outputs of most inputs.
+    /// Creates an empty buffer with room for the outputs of most inputs.
     pub fn new() -> Self {
         Self { list: Vec::with_capacity(MOST) }
     }
 
-    /// Forgets all.
+    /// Removes all outputs.
     pub fn clear(&mut self) {
         self.list.clear();
     }
 
-    /// The outputs in the order of their index.
+    /// Returns the outputs in the order of their index.
     pub fn iter(&self) -> std::slice::Iter<'_, Output> {
         self.list.iter()
     }
 
-    /// The outputs in the order of their index.
+    /// Returns the outputs in the order of their index.
     pub fn as_slice(&self) -> &[Output] {
         &self.list
     }
 
-    /// How many there are.
+    /// Returns the number of outputs.
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no outputs.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// What is told by these was entered by hand.
+    /// Marks all reports as entered by hand.
     pub(crate) fn mark_manual(&mut self) {
         for output in &mut self.list {
             if let Output::Report { report, .. } = output {

@@ -1,4 +1,4 @@
-//! The prices of an account's own open orders, where it must not trade with itself.
+//! Prices of an account's own open orders, for self-match prevention.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use tickpath_market::{OrderType, Side};
 
 use crate::order::Order;
 
-/// Open orders by position, side and price: how many there are. Empty if no account asks for it.
+/// Number of open orders by position, side and price. Empty if no account has self-match prevention.
 #[derive(Default)]
 pub(crate) struct OwnOrders {
     is_kept: bool,
@@ -14,7 +14,7 @@ pub(crate) struct OwnOrders {
 }
 
 impl OwnOrders {
-    /// None yet; they are kept from now on.
+    /// Creates an empty book that is kept from now on.
     pub(crate) fn kept() -> Self {
         Self { is_kept: true, ..Self::default() }
     }
@@ -24,14 +24,14 @@ impl OwnOrders {
         self.is_kept
     }
 
-    /// Notes an open order, with the price that a replace on its way asks for.
+    /// Adds an open order at its price and at the price that its pending replace asks for.
     pub(crate) fn note(&mut self, order: &Order, replacing: Option<i64>) {
         for key in keys(order, replacing) {
             *self.orders.entry(key).or_default() += 1;
         }
     }
 
-    /// Takes out what was noted so.
+    /// Removes an order that was added with these prices.
     pub(crate) fn forget(&mut self, order: &Order, replacing: Option<i64>) {
         for key in keys(order, replacing) {
             if let Some(count) = self.orders.get_mut(&key) {
@@ -43,7 +43,7 @@ impl OwnOrders {
         }
     }
 
-    /// The price of the best order on the other side that one of this side at this price would meet.
+    /// Returns the price of the best opposite order that an order of this side and price would trade with.
     pub(crate) fn met(&self, position: u32, side: Side, price: i64) -> Option<i64> {
         let key = |price| (position, side.opposite().code(), price);
         let met = match side {
@@ -54,7 +54,7 @@ impl OwnOrders {
     }
 }
 
-/// The worst price at which an order may trade, if it has this limit.
+/// Returns the worst price at which an order with this limit may trade.
 pub(crate) fn worst(order_type: OrderType, side: Side, limit: i64) -> i64 {
     match (order_type, side) {
         (OrderType::Limit, _) => limit,

@@ -10,27 +10,27 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::SymbolLimits;
 
-/// A position and what may still change it, each in units of 10⁻⁸ of the instrument.
+/// Position and the quantities that may still change it, in units of 10⁻⁸ of the instrument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct PositionView {
     /// Bought minus sold.
     pub net: i128,
-    /// What may still be bought, or taken back of what was sold.
+    /// Quantity that may still be bought, or taken back from sales.
     pub working_buy: i128,
-    /// What may still be sold, or taken back of what was bought.
+    /// Quantity that may still be sold, or taken back from purchases.
     pub working_sell: i128,
 }
 
-/// The positions, in the order in which they were first needed.
+/// The positions, in the order of their creation.
 pub(crate) struct Positions {
     list: Vec<Position>,
     index: Index,
     own: Vec<Own>,
-    /// What the day of each has brought but for what it is now, as price × quantity: what was sold, less what was bought and
-    /// what it was worth when the day began.
+    /// Results of the day without the present value, as price × quantity: value sold, less value bought and the value
+    /// at the start of the day.
     results: Vec<i128>,
-    /// The places of each account's positions.
+    /// Slots of each account's positions.
     by_account: HashMap<u32, Vec<u32>>,
 }
 
@@ -40,12 +40,12 @@ struct Position {
     view: PositionView,
     account: AccountId,
     symbol: SymbolId,
-    /// One above the place of what the account may do in the symbol; zero if nothing was ever said of that.
+    /// Index of the symbol limits plus one; zero if none were ever set.
     limits: u32,
     reserved: u32,
 }
 
-/// What was said of an account and a symbol, and whether it still holds.
+/// Limits of an account in a symbol, and whether they still hold.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 struct Own {
@@ -73,7 +73,7 @@ impl Positions {
         self.index.load(load)
     }
 
-    /// What core version 3 did not have.
+    /// Saves the fields that core version 3 lacked.
     pub(crate) fn save_more(&self, save: &mut Save<'_>) {
         save.list(&self.own);
         save.list(&self.results);
@@ -86,7 +86,7 @@ impl Positions {
         if is_sound { Ok(()) } else { Err(SnapshotError::Damaged) }
     }
 
-    /// Makes all flat; gives their accounts.
+    /// Makes all positions flat and returns their accounts.
     pub(crate) fn forget(&mut self) -> impl Iterator<Item = AccountId> + '_ {
         self.results.fill(0);
         self.list.iter_mut().map(|position| {
@@ -95,7 +95,7 @@ impl Positions {
         })
     }
 
-    /// Says what an account may do in a symbol.
+    /// Sets the limits of an account in a symbol.
     pub(crate) fn limit(&mut self, limits: &SymbolLimits) {
         let slot = self.open(limits.account, limits.symbol) as usize;
         let own = Own { limits: *limits, holds: 1 };
@@ -108,26 +108,26 @@ impl Positions {
         }
     }
 
-    /// Nothing is said of the two any more; false if nothing was.
+    /// Ends the limits of an account in a symbol; returns false if there were none.
     pub(crate) fn end_limits(&mut self, account: AccountId, symbol: SymbolId) -> bool {
         let slot = self.find(account, symbol).map_or(0, |slot| self.list[slot as usize].limits);
         let own = slot.checked_sub(1).map(|place| &mut self.own[place as usize]);
         own.is_some_and(|own| std::mem::take(&mut own.holds) != 0)
     }
 
-    /// What the account of a position may do in its symbol, if anything is said of it.
+    /// Returns the limits of a position's account in its symbol, if any are set.
     #[inline]
     pub(crate) fn limits(&self, slot: u32) -> Option<&SymbolLimits> {
         let place = self.list[slot as usize].limits.checked_sub(1)?;
         Some(&self.own[place as usize]).filter(|own| own.holds != 0).map(|own| &own.limits)
     }
 
-    /// Whether anything was ever said of an account and a symbol.
+    /// Returns whether any limits in a symbol were ever set.
     pub(crate) fn has_limits(&self) -> bool {
         !self.own.is_empty()
     }
 
-    /// The slot of a position, if it was ever needed.
+    /// Returns the slot of a position, if it exists.
     pub(crate) fn find(&self, account: AccountId, symbol: SymbolId) -> Option<u32> {
         self.index.find(tag(0, account.0.into(), symbol.0.into()), |slot| {
             let position = &self.list[slot as usize];
@@ -135,7 +135,7 @@ impl Positions {
         })
     }
 
-    /// The slot of a position; a new one is flat.
+    /// Returns the slot of a position and creates it flat if necessary.
     pub(crate) fn open(&mut self, account: AccountId, symbol: SymbolId) -> u32 {
         self.find(account, symbol).unwrap_or_else(|| {
             let slot = self.list.len() as u32;
@@ -155,7 +155,7 @@ impl Positions {
         &self.list[slot as usize].view
     }
 
-    /// Changes what an order adds to the working quantity of its side.
+    /// Changes an order's share of the working quantity on its side.
     pub(crate) fn expose(&mut self, slot: u32, side: Side, before: i64, after: i64) {
         let change = i128::from(after) - i128::from(before);
         let view = &mut self.list[slot as usize].view;
@@ -174,33 +174,33 @@ impl Positions {
         self.add(slot, signed, price);
     }
 
-    /// Adds to a position what it holds more, or less, from this price on.
+    /// Adds a signed quantity to a position, at this price.
     pub(crate) fn add(&mut self, slot: u32, signed: i128, price: i64) {
         self.list[slot as usize].view.net += signed;
         let result = &mut self.results[slot as usize];
         *result = result.saturating_sub(signed.saturating_mul(price.into()));
     }
 
-    /// The positions of an account: place and symbol.
+    /// Returns the positions of an account, as slot and symbol.
     pub(crate) fn of(&self, account: AccountId) -> impl Iterator<Item = (u32, SymbolId)> + '_ {
         let slots = self.by_account.get(&account.0).into_iter().flatten();
         slots.map(|&slot| (slot, self.list[slot as usize].symbol))
     }
 
-    /// What the day of a position has brought if it is worth this price now, as price × quantity.
+    /// Returns a position's result of the day at this price, as price × quantity.
     pub(crate) fn result(&self, slot: u32, price: i64) -> i128 {
         let now = self.get(slot).net.saturating_mul(price.into());
         self.results[slot as usize].saturating_add(now)
     }
 
-    /// Another day begins, with each position worth its symbol's price.
+    /// Begins another day, with each position valued at its symbol's price.
     pub(crate) fn begin_day(&mut self, price: impl Fn(SymbolId) -> i64) {
         for (position, result) in self.list.iter().zip(&mut self.results) {
             *result = position.view.net.saturating_mul(price(position.symbol).into()).saturating_neg();
         }
     }
 
-    /// The first price of a symbol is known: what is held of it is worth that from here on.
+    /// Values the positions in a symbol at its first known price.
     pub(crate) fn begin(&mut self, symbol: SymbolId, price: i64) {
         let held = self.list.iter().zip(&mut self.results).filter(|(position, _)| position.symbol == symbol);
         held.for_each(|(position, result)| {
@@ -210,8 +210,8 @@ impl Positions {
 }
 
 impl PositionView {
-    /// How far an order of this side reaches if all that works on its side is filled: positive is over zero on
-    /// that side.
+    /// Returns how far the position reaches on a side once all working orders on it are filled; positive if beyond zero
+    /// on that side.
     pub(crate) fn reach(&self, side: Side) -> i128 {
         match side {
             Side::Buy => self.net + self.working_buy,

@@ -1,4 +1,4 @@
-//! What the checks that are off for most look at. Where none of them is on, an order pays for one look.
+//! Facts for the optional checks, which most configurations leave off. With all of them off, an order costs one branch.
 
 use tickpath_market::{OrderType, Side, SymbolId};
 use tickpath_risk::{Facts, MOST_VALUE, Rare, Refusal, check_rare, times};
@@ -11,7 +11,7 @@ use crate::own::worst;
 use crate::recent::Like;
 
 impl Core {
-    /// Holds a request against the checks that are off for most; one that has waited sends no message now.
+    /// Runs the optional checks on a request. A request that has waited does not count as a message again.
     #[inline]
     pub(crate) fn check_rare(
         &self,
@@ -80,7 +80,7 @@ impl Core {
         })
     }
 
-    /// The price of the account's own order that this one would meet; its own price if that one names none.
+    /// Returns the price of the account's own order that this order would meet; this order's if that one has none.
     fn met(&self, order: &Order, facts: &Facts<'_>) -> Option<i64> {
         if facts.limits.no_self_match == 0 {
             return None;
@@ -90,7 +90,7 @@ impl Core {
         Some(if names_price { met } else { facts.limit_or_reference() as i64 })
     }
 
-    /// What the account's positions are worth at worst with the order; nothing if it makes that no more.
+    /// Returns the account's worst-case position value with the order; zero if the order does not increase it.
     fn gross_value(&self, order: &Order, facts: &Facts<'_>) -> i128 {
         let other_side = self.reach(order.position, order.side.opposite());
         let reach = other_side.max(facts.reach + i128::from(facts.increase));
@@ -106,7 +106,7 @@ impl Core {
         others.map(|(slot, symbol)| value(at_worst(slot), symbol)).sum::<i128>() + value(reach, order.symbol)
     }
 
-    /// What the account has lost since the day began; nothing if the order only closes.
+    /// Returns the account's loss since the day began; zero if the order only closes a position.
     fn loss(&self, order: &Order, facts: &Facts<'_>) -> i128 {
         if facts.increase == 0 || facts.reach + i128::from(facts.increase) <= 0 {
             return 0;

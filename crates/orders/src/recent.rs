@@ -1,4 +1,4 @@
-//! The latest orders of an account, for as long as one like them is one too many.
+//! Latest orders of an account, kept for the duration of its duplicate check.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -7,7 +7,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::order::Order;
 
-/// What two orders have in common that are taken for one.
+/// Fields in which two orders agree that count as duplicates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub(crate) struct Like {
@@ -19,7 +19,7 @@ pub(crate) struct Like {
     reserved: u16,
 }
 
-/// An order that was let through, and when, in ticks.
+/// Accepted order with its time, in ticks.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub(crate) struct RecentOrder {
@@ -27,7 +27,7 @@ pub(crate) struct RecentOrder {
     pub(crate) stamp: u64,
 }
 
-/// Orders by when they were let through, and the latest of those that are alike.
+/// Accepted orders by time, with the latest time of each kind.
 #[derive(Default)]
 pub(crate) struct Recent {
     orders: VecDeque<RecentOrder>,
@@ -51,12 +51,12 @@ impl Like {
 }
 
 impl Recent {
-    /// When the latest order like this one was let through.
+    /// Returns when the latest order like this one was accepted.
     pub(crate) fn find(&self, like: &Like) -> Option<u64> {
         self.last.get(like).copied()
     }
 
-    /// Notes one, and forgets those that are too old to matter.
+    /// Notes an order, and drops those that are too old to matter.
     pub(crate) fn note(&mut self, order: RecentOrder, is_old: impl Fn(u64) -> bool) {
         while let Some(first) = self.orders.pop_front_if(|first| is_old(first.stamp)) {
             if self.last.get(&first.like) == Some(&first.stamp) {
@@ -67,7 +67,7 @@ impl Recent {
         self.orders.push_back(order);
     }
 
-    /// All that are kept, the oldest first.
+    /// Returns all kept orders, oldest first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &RecentOrder> {
         self.orders.iter()
     }

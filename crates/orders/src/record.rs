@@ -1,4 +1,4 @@
-//! What lies in the journal: flat little-endian structs, and the inputs that they become.
+//! Journal records, as flat little-endian structs, and their conversion to inputs.
 
 use tickpath_market::{
     CancelOrder, ConditionalOrder, ExecutionReport, MassCancel, NewOrder, Price, ReplaceConditional, ReplaceOrder,
@@ -14,78 +14,78 @@ use crate::control::{
 use crate::departure::Departure;
 use crate::{AccountLimits, Ended, FirmLimits, Grant, Instrument, SessionRules, SymbolLimits, VenueRules};
 
-/// Bytes of the longest record.
+/// Length of the longest record in bytes.
 pub const RECORD_BYTES: usize = 144;
 
 /// One input of the core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Input {
-    /// A start of the OMS.
+    /// Start of the OMS.
     Boot(Boot),
-    /// Defines an instrument, or defines it anew.
+    /// Definition of an instrument, new or changed.
     Instrument(Instrument),
-    /// Sets the limits of an account.
+    /// Limits of an account.
     Account(AccountLimits),
-    /// Says how a venue behaves.
+    /// Rules of a venue.
     Venue(VenueRules),
-    /// Says what a session asks for.
+    /// Rules of a session.
     Session(SessionRules),
-    /// Lets a session trade for an account.
+    /// Right of a session to trade for an account.
     Grant(Grant),
-    /// Says what an account may do in one symbol.
+    /// Limits of an account in one symbol.
     SymbolLimits(SymbolLimits),
-    /// Sets the limits of the firm.
+    /// Limits of the firm.
     Firm(FirmLimits),
-    /// Says what is done after a venue's code.
+    /// Retry rule for a venue's reject code.
     Reject(RejectRule),
-    /// Ends a definition.
+    /// End of a definition.
     Ended(Ended),
-    /// Turns a kill switch on or off.
+    /// Kill switch, turned on or off.
     Kill(Kill),
-    /// A client's request.
+    /// Request of a client.
     Request {
-        /// Whose it is, and the reference price at its arrival.
+        /// Session, send time and the reference price on arrival.
         envelope: Envelope,
         /// The request, as the client sent it.
         request: Request,
     },
-    /// A venue's report.
+    /// Report of a venue.
     Report(ReportRecord),
-    /// A venue can be reached, or not.
+    /// Change of a venue's connection: up or down.
     Line(Line),
-    /// A session has come, or was lost.
+    /// Logon or loss of a session.
     Login(Login),
-    /// A request never left.
+    /// Request that never left for its venue.
     Returned(Returned),
-    /// What waits may go.
+    /// Permission for the next waiting request to leave.
     Release(Release),
-    /// Messages may be lost.
+    /// Possible loss of messages.
     Doubt(Doubt),
-    /// An operator says what became of an order.
+    /// Admin command: the outcome of an order in doubt.
     Resolve(Resolve),
-    /// An operator asks after an order.
+    /// Admin command: status request for an order.
     Inquire(Inquire),
-    /// An operator cancels what works in a scope.
+    /// Admin command: cancel of the working orders in a scope.
     CancelScope(CancelScope),
-    /// An admin enters an order by hand.
+    /// Admin command: order entered by hand.
     EnterOrder(EnterOrder),
-    /// An admin enters a fill by hand.
+    /// Admin command: fill entered by hand.
     EnterFill(EnterFill),
-    /// An admin enters a position by hand.
+    /// Admin command: position entered by hand.
     EnterPosition(EnterPosition),
-    /// Time has passed.
+    /// Check for overdue sequence gaps.
     Timer(Timer),
-    /// The day has ended.
+    /// End of the trading day.
     DayEnd(DayEnd),
-    /// The trigger of an armed order holds.
+    /// Fired trigger of an armed order.
     Fired(Fired),
-    /// An admin has a venue asked for all orders.
+    /// Admin command: status request to a venue for all orders.
     Reconcile(Reconcile),
 }
 
 macro_rules! record_kinds {
     ($($(#[$doc:meta])* $name:ident = $code:literal,)+) => {
-        /// The kind of a journal record: which struct its bytes are. Kinds below 64 are messages or belong to the log.
+        /// Kind of a journal record: the struct that its bytes hold. Kinds below 64 are messages or belong to the log.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
         pub enum RecordKind {
@@ -96,7 +96,7 @@ macro_rules! record_kinds {
             /// All kinds, in the order of their codes.
             pub const ALL: &'static [Self] = &[$(Self::$name),+];
 
-            /// The kind with this code, if there is one.
+            /// Returns the kind with this code, if there is one.
             #[inline]
             pub fn from_code(code: u8) -> Option<Self> {
                 match code {
@@ -191,24 +191,24 @@ record_kinds! {
     EnterPosition = 103,
 }
 
-/// Why bytes are not the journal record they claim to be. Codes inside a record are the core's to judge: what an older
-/// version took must never keep a later one from starting.
+/// Reason why bytes are not the journal record that they claim to be. The core alone judges codes inside a record: a
+/// code that an older version accepted must never keep a later version from starting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
-    /// The kind is not one of [`RecordKind`].
+    /// A kind that is not one of [`RecordKind`].
     #[error("a journal record of kind {0} is not known here; replay it with the version that wrote it")]
     Kind(u8),
-    /// The length is not that of the kind.
+    /// A length that does not fit the kind.
     #[error("a journal record of kind {kind} has {length} bytes; replay it with the version that wrote it")]
     Length {
-        /// The claimed kind.
+        /// Claimed kind.
         kind: u8,
-        /// The length found.
+        /// Actual length in bytes.
         length: usize,
     },
 }
 
-/// The first record of a journal.
+/// First record of a journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Start {
@@ -216,179 +216,179 @@ pub struct Start {
     pub core_version: u32,
     /// Zero.
     pub reserved: u32,
-    /// The rate of the host's clock, so that stamps can be read elsewhere.
+    /// Rate of the host's clock, so that stamps can be converted on other hosts.
     pub ticks_per_second: u64,
-    /// The journal's id, by which a lane names the journal that it belongs to. Never zero.
+    /// Id of the journal, which a lane uses to name its journal. Never zero.
     pub journal: u64,
 }
 
-/// What the sequencer writes beside a request.
+/// Facts that the sequencer journals with a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Envelope {
-    /// T0: when the client sent it, in ticks of the host's clock.
+    /// T0: the time at which the client sent the request, in ticks of the host's clock.
     pub sent: u64,
-    /// When the previous request in the journal left the core, in ticks; zero if there is none. [`Departure`] says what
-    /// that is.
+    /// Time at which the previous request in the journal left the core, in ticks; zero without a previous request. See
+    /// [`Departure::at`].
     pub released_before: u64,
-    /// The reference price of the symbol; zero if there is none.
+    /// Reference price of the symbol; zero if there is none.
     pub reference_price: Price,
-    /// The age of the reference price, in nanoseconds.
+    /// Age of the reference price, in nanoseconds.
     pub reference_age_ns: u64,
-    /// The client's session: where the request came from.
+    /// Session of the client that sent the request.
     pub session: u16,
-    /// How the previous request in the journal left: the flags of [`Departure`].
+    /// Departure flags of the previous request in the journal, as in [`Departure`].
     pub flags_before: u8,
-    /// 1 if the OMS sees no ticks.
+    /// 1 if the OMS receives no ticks.
     pub no_ticks: u8,
-    /// The low half of the request's number in its session's lane.
+    /// Low half of the request's sequence number in its session's lane.
     pub lane_sequence: u32,
 }
 
-/// A new order in the journal.
+/// New order in the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct NewRecord {
-    /// What the sequencer knows.
+    /// Facts that the sequencer added.
     pub envelope: Envelope,
-    /// What the client sent.
+    /// Message that the client sent.
     pub order: NewOrder,
 }
 
-/// A cancel in the journal.
+/// Cancel in the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct CancelRecord {
-    /// What the sequencer knows.
+    /// Facts that the sequencer added.
     pub envelope: Envelope,
-    /// What the client sent.
+    /// Message that the client sent.
     pub order: CancelOrder,
 }
 
-/// A replace in the journal.
+/// Replace in the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct ReplaceRecord {
-    /// What the sequencer knows.
+    /// Facts that the sequencer added.
     pub envelope: Envelope,
-    /// What the client sent.
+    /// Message that the client sent.
     pub order: ReplaceOrder,
 }
 
-/// A status request in the journal.
+/// Status request in the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct StatusRecord {
-    /// What the sequencer knows.
+    /// Facts that the sequencer added.
     pub envelope: Envelope,
-    /// What the client sent.
+    /// Message that the client sent.
     pub order: StatusRequest,
 }
 
-/// A mass cancel in the journal.
+/// Mass cancel in the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct MassCancelRecord {
-    /// What the sequencer knows.
+    /// Facts that the sequencer added.
     pub envelope: Envelope,
-    /// What the client sent.
+    /// Message that the client sent.
     pub orders: MassCancel,
 }
 
-/// A conditional order in the journal.
+/// Conditional order in the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct ConditionalRecord {
-    /// What the sequencer knows.
+    /// Facts that the sequencer added.
     pub envelope: Envelope,
-    /// What the client sent.
+    /// Message that the client sent.
     pub order: ConditionalOrder,
 }
 
-/// Another trigger for an armed order, in the journal.
+/// Replace of an armed order and its trigger, in the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct ReplaceConditionalRecord {
-    /// What the sequencer knows.
+    /// Facts that the sequencer added.
     pub envelope: Envelope,
-    /// What the client sent.
+    /// Message that the client sent.
     pub order: ReplaceConditional,
 }
 
-/// A venue's report in the journal.
+/// Venue report in the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct ReportRecord {
-    /// What the venue sent.
+    /// Message that the venue sent.
     pub report: ExecutionReport,
-    /// The venue whose lane brought it, whatever the report says.
+    /// Venue whose lane delivered the report, regardless of the venue that the report names.
     pub source: VenueId,
-    /// The line that brought it, one above its number; zero for the venue's lane.
+    /// Line that delivered the report, as its number plus one; zero for the venue's lane.
     pub line: u16,
-    /// The low half of the report's number in that lane, or on that line.
+    /// Low half of the report's sequence number in that lane or on that line.
     pub lane_sequence: u32,
 }
 
-/// The OMS has made a lane. Not an input: the shell knows its lanes again by it.
+/// Creation of a lane by the OMS. Not an input: a restart recognizes its lanes by this record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Lane {
-    /// The epoch of the start that made it.
+    /// Epoch of the start that created the lane.
     pub incarnation: u64,
-    /// The number of its first message.
+    /// Sequence number of the lane's first message.
     pub base: u64,
-    /// Its session or venue.
+    /// Session or venue of the lane.
     pub index: u16,
-    /// The shell's number for what it carries.
+    /// The shell's code for the kind of lane.
     pub carries: u8,
     /// Zero.
     pub reserved: [u8; 5],
 }
 
-/// Where the core stood when the record was written. A check, not an input.
+/// State of the digest when the record was written. A check, not an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Digest {
-    /// Inputs applied so far.
+    /// Number of inputs applied so far.
     pub inputs: u64,
-    /// Outputs given so far.
+    /// Number of outputs produced so far.
     pub outputs: u64,
-    /// The fold over every output byte and its identity.
+    /// Digest over every output's bytes and identity.
     pub digest: u64,
 }
 
-/// The last record of a journal's log, which goes on in another one. Not an input.
+/// Last record of a journal's log that continues in another log. Not an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Rolled {
-    /// The journal's id.
+    /// Id of the journal.
     pub journal: u64,
 }
 
-/// The last record of a journal that was closed in order. Not an input.
+/// Last record of a journal that was closed cleanly. Not an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Stop {
-    /// When the last request in the journal left the core, in ticks; zero if there is none.
+    /// Time at which the last request in the journal left the core, in ticks; zero if there is none.
     pub released_before: u64,
-    /// How the last request in the journal left: the flags of [`Departure`].
+    /// Departure flags of the last request in the journal, as in [`Departure`].
     pub flags_before: u64,
 }
 
 impl Envelope {
-    /// How the previous request in the journal left.
+    /// Returns the departure of the previous request in the journal.
     pub fn departure_before(&self) -> Departure {
         Departure::of(self.released_before, self.flags_before)
     }
 }
 
 impl Stop {
-    /// After a last request that left like this.
+    /// Builds the record from the departure of the last request.
     pub fn after(last: Departure) -> Self {
         Self { released_before: last.at, flags_before: u64::from(last.flags()) }
     }
 
-    /// How the last request in the journal left.
+    /// Returns the departure of the last request in the journal.
     pub fn departure_before(&self) -> Departure {
         Departure::of(self.released_before, self.flags_before as u8)
     }
@@ -464,7 +464,7 @@ impl Input {
         Ok(Some(input))
     }
 
-    /// The kind of the record that holds this input.
+    /// Returns the kind of the record that holds this input.
     pub fn kind(&self) -> RecordKind {
         match self {
             Self::Boot(_) => RecordKind::Boot,
@@ -559,7 +559,7 @@ impl Input {
 }
 
 impl RecordKind {
-    /// The code in the journal.
+    /// Returns the kind's code in the journal.
     pub const fn code(self) -> u8 {
         self as u8
     }
@@ -569,7 +569,7 @@ fn flat<T: FromBytes>(kind: u8, bytes: &[u8]) -> Result<T, RecordError> {
     T::read_from_bytes(bytes).map_err(|_| RecordError::Length { kind, length: bytes.len() })
 }
 
-/// A definition that had so many bytes up to core version 3: what it did not have is zero, and off.
+/// Reads a definition that had `before` bytes up to core version 3; later fields are then zero, which is off.
 fn grown<T: FromBytes + IntoBytes>(kind: u8, bytes: &[u8], before: usize) -> Result<T, RecordError> {
     let mut record = T::new_zeroed();
     if bytes.len() != before && bytes.len() != size_of::<T>() {

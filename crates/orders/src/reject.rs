@@ -1,4 +1,4 @@
-//! After which codes of its venue an order is tried again, and what that takes of it.
+//! Retry rules by venue and reject code, and the retry state of orders.
 
 use std::collections::BTreeMap;
 
@@ -10,33 +10,33 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use crate::order::Order;
 use crate::route::VENUES;
 
-/// The table, and the orders that it may come to.
+/// The retry rules, and the orders to which they may apply.
 #[derive(Debug, Default)]
 pub(crate) struct Again {
-    /// By venue and code.
+    /// Rules by venue and code.
     rules: BTreeMap<(u16, u16), RejectRule>,
-    /// By the id of an order that may be refused yet.
+    /// Retry state by order id, for orders that may still be rejected.
     tries: BTreeMap<u64, Try>,
 }
 
-/// What of an order is needed to try it again.
+/// Data needed to try an order again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub(crate) struct Try {
-    /// As its venue was told last.
+    /// The request as last sent to the venue.
     pub(crate) request: NewOrder,
-    /// When its client sent it, in ticks.
+    /// Time at which the client sent the order, in ticks.
     pub(crate) sent: u64,
     order: u64,
-    /// The line that brought the last refusal if it is to go by another one, one above its number; zero for any.
+    /// Line that delivered the last rejection, as its number plus one, if the retry should avoid it; zero for any line.
     pub(crate) refused_by: u16,
-    /// How often it was tried again.
+    /// Number of retries so far.
     pub(crate) count: u8,
     reserved: [u8; 5],
 }
 
 impl Again {
-    /// Takes a rule; false if it says nothing that can be done.
+    /// Sets a rule; returns false if its venue or its action is out of range.
     pub(crate) fn define(&mut self, rule: &RejectRule) -> bool {
         let is_good = rule.venue.0 < VENUES && rule.action <= OTHER_LINE;
         if is_good {
@@ -45,18 +45,18 @@ impl Again {
         is_good
     }
 
-    /// After this code orders are over again; false if they were.
+    /// Removes the rule of a code, after which orders end again; returns false if there was none.
     pub(crate) fn end(&mut self, venue: u32, code: u16) -> bool {
         u16::try_from(venue).is_ok_and(|venue| self.rules.remove(&(venue, code)).is_some())
     }
 
-    /// Whether no order can be tried again.
+    /// Returns whether there are no retry rules.
     #[inline]
     pub(crate) fn has_no_rules(&self) -> bool {
         self.rules.is_empty()
     }
 
-    /// Keeps what is needed to try a new order again, if its venue has a code for that.
+    /// Keeps the data to try a new order again, if its venue has a retry rule.
     #[cold]
     pub(crate) fn keep(&mut self, order: &Order, request: NewOrder, sent: u64) {
         if self.may_try(order.route) {
@@ -65,39 +65,39 @@ impl Again {
         }
     }
 
-    /// What is done after this code of a venue, if anything was said of it.
+    /// Returns the rule for a venue's code, if one is set.
     pub(crate) fn rule(&self, venue: u16, code: u16) -> Option<&RejectRule> {
         self.rules.get(&(venue, code))
     }
 
-    /// Whether there is a code after which this venue's orders are tried again.
+    /// Returns whether any rule of this venue allows a retry.
     pub(crate) fn may_try(&self, venue: u16) -> bool {
         let mut rules = self.rules.range((venue, 0)..=(venue, u16::MAX));
         rules.any(|(_, rule)| rule.action != GIVE_UP && rule.times > 0)
     }
 
-    /// An order is tried once more, by this request, and not by the line that has refused it, if one is named.
+    /// Notes a retry, its request, and the line that it should avoid, if any.
     pub(crate) fn note_try(&mut self, tried: &Try, request: NewOrder, refused_by: u16) {
         self.tries.insert(tried.order, Try { request, refused_by, count: tried.count + 1, ..*tried });
     }
 
-    /// Whether no order may be refused yet that would be tried again.
+    /// Returns whether there is no order that could be tried again.
     #[inline]
     pub(crate) fn has_no_tries(&self) -> bool {
         self.tries.is_empty()
     }
 
-    /// What is needed to try this order again, if it may be.
+    /// Returns the retry state of an order, if it may be tried again.
     pub(crate) fn tried(&self, order: u64) -> Option<&Try> {
         self.tries.get(&order)
     }
 
-    /// The ids of all that may be tried again.
+    /// Returns the ids of all orders that may be tried again.
     pub(crate) fn orders(&self) -> impl Iterator<Item = u64> {
         self.tries.keys().copied()
     }
 
-    /// An order is not tried again any more.
+    /// Drops the retry state of an order.
     #[inline]
     pub(crate) fn forget(&mut self, order: u64) {
         if !self.tries.is_empty() {
@@ -105,7 +105,7 @@ impl Again {
         }
     }
 
-    /// A day has ended: orders are forgotten.
+    /// Drops the retry state of orders that were dropped at the end of a day.
     pub(crate) fn end_day(&mut self, is_known: impl Fn(u64) -> bool) {
         self.tries.retain(|order, _| is_known(*order));
     }

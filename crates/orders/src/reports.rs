@@ -1,8 +1,8 @@
-//! What happens to a report, whatever the order in which reports come.
+//! Merge of venue reports into orders, independent of the order in which reports arrive.
 //!
-//! A report is read ([`Said`]), held against the order that it names, told apart from its duplicates, merged into the
-//! order ([`merge`]), and whatever the merge changed is told to the client once. With venue sequences every part of the
-//! merge commutes, and once no number is missing the fills must add up to what the venue says.
+//! A report is classified ([`Said`]), checked against the order that it names, checked for duplicates and merged into
+//! the order ([`merge`]); the client gets each change once. With venue sequences every part of the merge commutes, and
+//! once no sequence is missing the fills must add up to the venue's cumulative quantity.
 
 use tickpath_market::{ClientOrderId, ExecType, ExecutionReport, OrdStatus, Price, Quantity, VenueId};
 
@@ -13,7 +13,7 @@ use crate::requests::{told, told_as};
 use crate::state::{Event, Phase, step};
 use crate::{Output, Outputs, ReportRecord};
 
-/// What a venue says of an order.
+/// Kind of a venue report, as the merge treats it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Said {
     Accepted,
@@ -24,28 +24,28 @@ pub(crate) enum Said {
     Canceled,
     Rejected,
     Lost,
-    /// A fill has other terms than were told, or is taken back.
+    /// Correction or bust of a fill.
     Amended,
-    /// How the order stands, on request.
+    /// Status of an order, in answer to a status request.
     Status,
-    /// That a request is on its way, which is known here.
+    /// Acknowledgement of a pending request, which the core knows of already.
     Nothing,
 }
 
-/// What a report makes of a fill.
+/// Effect of a report on a fill.
 #[derive(Debug, Clone, Copy)]
 struct FillChange {
-    /// By how much it changes what is filled.
+    /// Change of the order's filled quantity.
     adds: i64,
-    /// The fill as it is then.
+    /// The fill after the change.
     fill: Fill,
-    /// How much of the change an operator has booked already.
+    /// Part of the change that an operator has booked already.
     known: i64,
-    /// All of it, so that a number which counts as seen is no contradiction.
+    /// An operator has booked the whole change, so a venue sequence that counts as seen is no contradiction.
     is_explained: bool,
 }
 
-/// Which request on its way a report answers.
+/// The outstanding request that a report answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Answers {
     Cancel,
@@ -54,7 +54,7 @@ enum Answers {
 }
 
 impl Core {
-    /// Merges a venue's report and tells the client what changed.
+    /// Merges a venue's report into its order and reports the change to the client.
     #[inline]
     pub(crate) fn report(&mut self, at: At, record: &ReportRecord, out: &mut Outputs) {
         let report = &record.report;
@@ -78,34 +78,34 @@ impl Core {
         }
     }
 
-    /// Whether more reports of orders that are not known have come today than are ever kept: what comes above that is worth no
-    /// record of a journal.
+    /// Returns whether reports of unknown orders have reached the number that is ever kept: any further report is not
+    /// worth a journal record.
     #[inline]
     pub fn has_many_strangers(&self) -> bool {
         self.counts.strangers >= MOST_FOREIGN as u64
     }
 
-    /// Whether a report is of an order that is known here, or ends an answer.
+    /// Returns whether a report belongs to a known order, or ends the answer to a reconcile request.
     pub fn concerns(&self, record: &ReportRecord) -> bool {
         let ReportRecord { report, source, .. } = record;
         report.ends_answer() || self.find_said(source.0, report.order_id.0, report.venue_order_id.0).is_some()
     }
 
-    /// Keeps a report that names no order here.
+    /// Counts a report of an unknown order, and keeps it until its order is entered by hand.
     #[cold]
     fn stranger(&mut self, at: At, said: Said, record: &ReportRecord) {
         if record.report.ends_answer() {
             return;
         }
         self.counts.strangers += 1;
-        // The answer to a question after an order that is forgotten says nothing of any order.
+        // The answer to a status request for a forgotten order describes no order.
         let says_something = !matches!(said, Said::Nothing | Said::Refused) && record.report.side != 0;
         if says_something {
             self.foreign.keep(at.sequence, record);
         }
     }
 
-    /// Takes an event of an order.
+    /// Applies a venue's event to an order.
     pub(crate) fn event(&mut self, at: At, slot: u32, said: Said, report: &ExecutionReport, out: &mut Outputs) {
         let order = *self.orders.get(slot);
         let mut next = order;
@@ -133,7 +133,7 @@ impl Core {
             next.marks |= self.orders.get(slot).marks;
         }
         self.settle(slot, &next);
-        // Its venue speaks of it: its trigger has fired.
+        // The venue reports on the order, so the order's trigger has fired.
         if !self.armed.is_empty() && said != Said::Lost {
             self.armed.remove(&slot);
         }
@@ -154,7 +154,7 @@ impl Core {
         if next.phase == Phase::Unknown && order.phase != Phase::Unknown {
             self.counts.contradictions += u64::from(said != Said::Lost);
         }
-        // Fills that were missing and have come may be all that kept it in doubt.
+        // Late fills may have been the only cause of the doubt: ask the venue again.
         let is_complete = fill.is_some() && adds_up(&next) && !adds_up(&order);
         if next.phase.is_unknown() && (next.phase != order.phase || is_complete) {
             self.inquire(at, slot, out);
@@ -163,7 +163,7 @@ impl Core {
         self.tell_decided(&order, &next, out, |client| to_asker(&next, said, report, client));
     }
 
-    /// A venue may give both sides of a trade one execution id, so the order belongs to the identity of a fill.
+    /// Finds a fill by order and execution id, because a venue may give both sides of a trade the same execution id.
     pub(crate) fn find_fill(&self, slot: u32, exec: u64) -> Option<u32> {
         self.by_exec.find(self.tag(slot.into(), exec), |place| {
             let fill = self.fills.get(place);
@@ -176,8 +176,8 @@ impl Core {
         self.by_exec.insert(self.tag(fill.order.into(), fill.exec), place);
     }
 
-    /// The fill as it is after a fill, a correction or a bust, and by how much that changes what is filled; none if it
-    /// stays as it is. What comes before its fill stands in for it, and of two amendments the later one holds.
+    /// Returns a fill after a report, and the change of the filled quantity; none if nothing changes. An amendment that
+    /// arrives before its fill stands in for the fill, and of two amendments the later one holds.
     fn fill_after(&self, slot: u32, said: Said, report: &ExecutionReport, is_new: bool) -> Option<FillChange> {
         if said != Said::Filled && said != Said::Amended {
             return None;
@@ -200,7 +200,7 @@ impl Core {
         is_amended.then(|| self.fill_change(said, report, is_new, quantity - before.quantity, after))
     }
 
-    /// A change of a fill, less what an operator has booked of it already.
+    /// Computes the change of a fill, less the part that an operator has booked already.
     fn fill_change(&self, said: Said, report: &ExecutionReport, is_new: bool, adds: i64, fill: Fill) -> FillChange {
         let order = self.orders.get(fill.order);
         if order.marks & WORDED == 0 {
@@ -208,10 +208,10 @@ impl Core {
         }
         let booked = self.find_fill(fill.order, WORD).map_or(0, |place| self.fills.get(place).quantity);
         let known = match said {
-            // The word counts all that was told before it.
+            // The operator's booking covers the events before it; a new event counts in full.
             Said::Filled if is_new => 0,
             Said::Filled => adds.min(booked.max(0)),
-            // What the venue counts now tells how much of the change is news.
+            // The venue's cumulative quantity shows how much of the change is new.
             _ => {
                 let news = report.cumulative_quantity.0.saturating_sub(order.filled);
                 adds.saturating_sub(news).clamp(booked.min(0), booked.max(0))
@@ -220,7 +220,7 @@ impl Core {
         FillChange { adds: adds - known, fill, known, is_explained: known != 0 && known == adds }
     }
 
-    /// Books what an operator knows of an order's fills, or takes some of it back.
+    /// Books the filled quantity that an operator has entered, or takes part of it back.
     pub(crate) fn book_word(&mut self, slot: u32, adds: i64) {
         match self.find_fill(slot, WORD) {
             Some(place) => {
@@ -239,7 +239,7 @@ impl Core {
         }
     }
 
-    /// The request that a report answers, and the client's id of it; the order's own if it answers none on its way.
+    /// Returns which outstanding request a report answers, with the client's id of it; without one the order's id.
     fn answered(&self, order: &Order, report: &ExecutionReport) -> (Answers, ClientOrderId) {
         let id = report.client_order_id.0;
         let is_meant = |ask: &&Ask| ask.id == id;
@@ -252,7 +252,7 @@ impl Core {
         }
     }
 
-    /// Takes the mark of a doubt off an order if the question that is answered was asked since; false if it stays.
+    /// Clears an order's [`DOUBTED`] mark if the status request was sent after the doubt; returns whether it did.
     fn end_doubt(&mut self, slot: u32, report: &ExecutionReport) -> bool {
         let order = self.orders.get_mut(slot);
         let is_since = report.client_order_id.0 >= self.routes.get(VenueId(order.route)).doubted;
@@ -263,7 +263,7 @@ impl Core {
         ends
     }
 
-    /// Takes a venue's answer to a status request. It is no event, but it knows of all events up to its number.
+    /// Applies a venue's answer to a status request. It is no event, but covers all events up to its sequence.
     fn standing(&mut self, at: At, slot: u32, report: &ExecutionReport, out: &mut Outputs) {
         let ends_doubt = self.end_doubt(slot, report);
         let order = *self.orders.get(slot);
@@ -277,13 +277,13 @@ impl Core {
         }
         let Some(mut next) = said else {
             self.counts.duplicates += 1;
-            // It was overtaken by a later event, which could not end the doubt then.
+            // A later event overtook this answer, but could not end the doubt while the mark was set: ask again.
             if ends_doubt && order.phase.is_unknown() {
                 self.inquire(at, slot, out);
             }
             return;
         };
-        // The venue took requests in their order: what was asked before the question has been decided.
+        // The venue handles requests in order, so those sent before the status request are decided.
         let decided = |ask: &Ask| ask.waits == 0 && ask.id < report.client_order_id.0;
         if self.ask(next.cancel).is_some_and(decided) {
             next.cancel = NONE;
@@ -306,7 +306,7 @@ impl Core {
 }
 
 impl Said {
-    /// What a report says; none if it cannot be true.
+    /// Classifies a report; none if the report cannot be true.
     fn read(report: &ExecutionReport) -> Option<Self> {
         let exec_type = ExecType::from_code(report.exec_type)?;
         if OrdStatus::from_code(report.status)? == OrdStatus::Unknown {
@@ -334,8 +334,8 @@ impl Said {
     }
 }
 
-/// Whether a report speaks of the order that its id names. A refused cancel need not know the side, nor the answer of a
-/// venue that does not know the order, or not any more.
+/// Returns whether a report matches the order that its id names. A cancel rejection or a status answer may lack the
+/// side, because the venue may not know the order, or not any more.
 fn agrees(order: &Order, said: Said, record: &ReportRecord) -> bool {
     let report = &record.report;
     let need_not_know = said == Said::Refused || report.exec_type == ExecType::OrderStatus.code();
@@ -344,38 +344,38 @@ fn agrees(order: &Order, said: Said, record: &ReportRecord) -> bool {
     side && venue && report.symbol == order.symbol && report.account == order.account
 }
 
-/// A report with what its place in time makes of it.
+/// A report with the facts that the merge needs.
 struct Word<'a> {
     said: Said,
     answers: Answers,
     report: &'a ExecutionReport,
-    /// By how much it changes what is filled.
+    /// Change of the filled quantity.
     adds: i64,
-    /// The total that the replace on its way asked for; zero if there is none.
+    /// Total that the pending replace asks for; zero without a pending replace.
     replacing: i64,
-    /// Its venue sequence was not seen before, or it has none.
+    /// The venue sequence is new or zero, or an operator has booked the fill already.
     is_new: bool,
     /// The venue numbers the events of its orders.
     numbered: bool,
 }
 
 impl Word<'_> {
-    /// Whether it says nothing: it came before, or is about another message than the order. What changes a fill always
-    /// says something.
+    /// Returns whether the report is no event of the order: a duplicate, or about another message. A report that
+    /// changes a fill is always an event.
     fn is_no_event(&self, order: &Order, changes_fill: bool) -> bool {
         let has_number = self.report.venue_sequence != 0;
         match self.said {
             Said::Filled | Said::Amended => !(changes_fill || has_number && self.is_new),
             Said::Lost => false,
-            // Without a number, of a venue that numbers: a message was refused that came after the order's end.
+            // A numbering venue rejects without a sequence: a message sent after the order's end was rejected.
             Said::Rejected if !has_number => self.numbered && !order.phase.is_live(),
             _ => !self.is_new,
         }
     }
 }
 
-/// The order after a report, whose sequence `next` has noted. The order before is needed to see whether a report
-/// without a sequence contradicts it.
+/// Merges a report into `next`, which has noted the report's sequence already. The state before, `order`, shows whether
+/// a report without a sequence contradicts it.
 fn merge(order: &Order, next: &mut Order, word: &Word<'_>) {
     if word.said != Said::Lost {
         merge_reported(order, next, word);
@@ -397,10 +397,10 @@ fn merge(order: &Order, next: &mut Order, word: &Word<'_>) {
     }
 }
 
-/// The cumulative quantity of the highest sequence counts, for a bust makes it smaller; without one, the largest.
+/// Updates the venue's quantity: that of the highest sequence, because a bust lowers it; without sequences the largest.
 fn merge_reported(order: &Order, next: &mut Order, word: &Word<'_>) {
     let told = word.report.cumulative_quantity.0;
-    // What was told before counted what is taken back.
+    // The quantity reported before still includes the part that is taken back.
     let before =
         if word.said == Said::Amended { order.reported.saturating_add(word.adds.min(0)) } else { order.reported };
     match word.report.venue_sequence {
@@ -410,7 +410,7 @@ fn merge_reported(order: &Order, next: &mut Order, word: &Word<'_>) {
     }
 }
 
-/// The venue's id may change with a replace: the latest word counts.
+/// Updates the venue's order id, which may change with a replace: the latest report counts.
 fn merge_identity(order: &Order, next: &mut Order, report: &ExecutionReport) {
     let latest = report.venue_sequence == 0 || report.venue_sequence > order.sequence;
     if report.venue_order_id.0 != 0 && (latest || next.venue == 0) {
@@ -418,8 +418,8 @@ fn merge_identity(order: &Order, next: &mut Order, report: &ExecutionReport) {
     }
 }
 
-/// The replace with the highest sequence gives price and quantity; without one, the one that was asked for. A bust with a
-/// sequence tells them too, if the order has not ended: what is taken back comes to the book again, or does not.
+/// Updates price and quantity: from the replace report with the highest sequence; without sequences, from the answer to
+/// the pending replace. A sequenced amendment before the end counts too: busted quantity may return to the book.
 fn merge_terms(next: &mut Order, word: &Word<'_>) {
     let sequence = word.report.venue_sequence;
     let told = OrdStatus::from_code(word.report.status);
@@ -446,7 +446,7 @@ fn event(order: &Order, next: &Order, word: &Word<'_>) -> Event {
     };
     let lives = match word.said {
         Said::Accepted | Said::Filled | Said::Replaced => true,
-        // Of a fill that was changed after the end; what was never taken has none.
+        // An amendment contradicts the end if quantity is left, or if the order was rejected and has no fills.
         Said::Amended => word.report.leaves_quantity.0 > 0 || order.phase == Phase::Rejected,
         _ => false,
     };
@@ -466,19 +466,19 @@ fn event(order: &Order, next: &Order, word: &Word<'_>) -> Event {
     }
 }
 
-/// Where every event is known, the fills are what the venue says, and no more than was asked for.
+/// Returns whether the fills equal the venue's quantity and do not exceed the total: true once every event is known.
 fn adds_up(order: &Order) -> bool {
     order.filled == order.reported && order.filled <= order.quantity
 }
 
-/// Whether a report without a sequence cannot be true together with what is known, in no order of events.
+/// Returns whether a report without a sequence contradicts the known state, for every possible order of events.
 fn contradicts(order: &Order, next: &Order, word: &Word<'_>) -> bool {
     match (word.said, order.phase) {
         (Said::Filled, Phase::Rejected) => true,
         (Said::Filled, Phase::Expired | Phase::Canceled) => next.filled > order.reported,
         (Said::Filled, _) => next.filled > order.quantity.max(word.replacing),
         (Said::Expired | Said::Canceled, _) => word.report.cumulative_quantity.0 < next.filled,
-        // Of an order that lives, or of a venue that would have numbered it: another message was refused.
+        // The order lives, or its venue would have numbered the rejection: another message was rejected.
         (Said::Rejected, Phase::Open | Phase::Unknown) => true,
         (Said::Rejected, _) => word.numbered || next.filled > 0,
         (Said::Replaced, phase) => {
@@ -490,25 +490,25 @@ fn contradicts(order: &Order, next: &Order, word: &Word<'_>) -> bool {
     }
 }
 
-/// The order as a venue says that it stands, while a replace may be on its way that asks for this total and price; none if that
-/// says nothing new.
+/// Returns the order as a status answer describes it; none if the answer has nothing new. `replacing` is the total and
+/// the price that the pending replace asks for.
 fn stands(order: &Order, report: &ExecutionReport, replacing: (i64, i64)) -> Option<Order> {
     let mut next = *order;
     let told = OrdStatus::from_code(report.status)?;
     let never_heard = order.sequence == 0 && order.filled == 0 && order.reported == 0 && order.venue == 0;
     if is_never_heard(report) {
-        // What was on its way before the question would have arrived by now.
+        // An order in flight before the status request would have arrived by now.
         next.phase = match order.phase {
             Phase::Lost | Phase::Unknown if never_heard => Phase::Rejected,
             Phase::Open => Phase::Unknown,
             _ => return None,
         };
-        // Should it turn up after all, its end was no end.
+        // An order that turns up after all contradicts this end.
         next.marks |= if next.phase == Phase::Rejected { SOFT } else { 0 };
         return Some(next);
     }
     let is_doubtful = order.phase.is_unknown();
-    // Later events were heard already; or the venue does not number, and nothing is in doubt.
+    // Later events are known already, or the venue does not number and nothing is in doubt.
     if report.venue_sequence < order.sequence || (report.venue_sequence == 0 && !is_doubtful) {
         return None;
     }
@@ -535,23 +535,23 @@ fn stands(order: &Order, report: &ExecutionReport, replacing: (i64, i64)) -> Opt
         next.quantity = total(report);
         next.terms_sequence = next.terms_sequence.max(report.venue_sequence);
     } else if next.filled == next.reported && next.filled > next.quantity {
-        // The report of the replace is lost.
+        // The report of the replace was lost.
         (next.quantity, next.price) = if replacing.0 < next.filled { (next.filled, order.price) } else { replacing };
     }
     next.skip_to(report.venue_sequence);
     next.marks &= !SOFT;
-    // Fills that never came keep it in doubt: their prices are nobody's to guess. So does a loss since the question.
+    // Missing fills keep the order in doubt, because their prices are unknown; so does a loss after the status request.
     let is_still_doubted = is_doubtful && order.marks & DOUBTED != 0 && phase == Phase::Open;
     next.phase = if adds_up(&next) && !is_still_doubted { phase } else { Phase::Unknown };
     Some(next)
 }
 
-/// Whether a venue says that it has no such order.
+/// Returns whether the venue reports that it has no such order.
 pub(crate) fn is_never_heard(report: &ExecutionReport) -> bool {
     report.status == OrdStatus::Rejected.code() && report.venue_sequence == 0 && report.side == 0
 }
 
-/// Whether a venue says that an order stands as it is known: then what was asked before the question came to nothing.
+/// Returns whether the venue confirms the known state: requests sent before the status request then had no effect.
 fn confirms(order: &Order, report: &ExecutionReport) -> bool {
     let works = match OrdStatus::from_code(report.status) {
         Some(OrdStatus::New | OrdStatus::PartiallyFilled | OrdStatus::Filled) => true,
@@ -565,18 +565,18 @@ fn confirms(order: &Order, report: &ExecutionReport) -> bool {
     is_known && !matches!(order.phase, Phase::Armed | Phase::Queued)
 }
 
-/// The total quantity that a report tells.
+/// Returns the total quantity of a report: cumulative plus leaves.
 fn total(report: &ExecutionReport) -> i64 {
     report.cumulative_quantity.0.saturating_add(report.leaves_quantity.0)
 }
 
-/// Whether a client can see the change.
+/// Returns whether a client can see the change.
 fn differs(before: &Order, after: &Order) -> bool {
     let seen = |order: &Order| (order.phase, order.price, order.quantity, order.leaves(), order.cancel, order.replace);
     seen(before) != seen(after)
 }
 
-/// What decides a cancel, to who has asked for it from another session. A fill is not theirs: they hear how the order stands.
+/// Builds the report for the session that canceled another session's order: it gets the status instead of a fill.
 fn to_asker(order: &Order, said: Said, report: &ExecutionReport, client: ClientOrderId) -> ExecutionReport {
     match said {
         Said::Filled | Said::Amended => told_as(order, ExecType::OrderStatus, client),

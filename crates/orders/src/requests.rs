@@ -1,8 +1,8 @@
-//! What happens to a new order, a cancel, a replace, and to the questions and mass cancels of clients.
+//! Client requests: new orders, cancels, replaces, status requests and mass cancels.
 //!
-//! Each is admitted (its session must be entitled, its id usable), checked, kept, and answered. What is admitted uses
-//! its client id up even if a check denies it: a client that sends a denied request again under the same id is told so,
-//! and never finds one id both denied and working. What is not admitted leaves no trace but a count.
+//! Each request is admitted (its session must be entitled, its id usable), checked, kept, and answered. An admitted
+//! request uses its client id up even if a check denies it: a denied request sent again under the same id is a
+//! duplicate, so no id is ever both denied and working. A request that is not admitted leaves a count alone.
 
 use tickpath_market::{
     AccountId, CancelOrder, ClientOrderId, ExecType, ExecutionReport, MassCancel, MassCancelType, NewOrder,
@@ -20,7 +20,7 @@ use crate::state::{Event, Phase, step};
 use crate::{Denial, Envelope, MAY_CANCEL, MAY_MASS_CANCEL, MAY_NEW, MAY_REPLACE, MAY_STATUS, Output, Outputs};
 
 impl Core {
-    /// Passes a request on to the venue, or denies it.
+    /// Passes a request on to its venue, or denies it.
     #[inline]
     pub(crate) fn request(&mut self, at: At, envelope: &Envelope, request: &Request, out: &mut Outputs) {
         let passed = match (self.admit(at, envelope, request), request) {
@@ -41,16 +41,16 @@ impl Core {
         self.last_request = self.last_request.max(at.sequence);
     }
 
-    /// The id of what is journaled here.
+    /// Returns the core's id of the input at this journal sequence.
     #[inline]
     pub(crate) fn id(&self, at: At) -> u64 {
         OrderId::new(self.epoch, at.sequence).0
     }
 
-    /// Whether the session may ask for this at all. Only then does it cost the account anything.
+    /// Checks whether the session may make the request. Only entitled sessions' requests count for the account.
     fn admit(&mut self, at: At, envelope: &Envelope, request: &Request) -> Result<(), Refusal> {
         let (session, account, client) = (envelope.session, self.account_of(request), request.client_order_id());
-        // One that fits no id would begin the ids of this epoch again.
+        // A sequence that does not fit an id would repeat ids of this epoch.
         if at.sequence <= self.last_request || at.sequence >> OrderId::SEQUENCE_BITS != 0 {
             return Err(Denial::Sequence.into());
         }
@@ -59,7 +59,7 @@ impl Core {
             return Err(self.not_permitted(session, kind));
         }
         let is_entitled = self.desk.is_entitled(session, account);
-        // Whatever right was taken away, a session may get rid of what is its own.
+        // A session that has lost the right to trade may still cancel its own orders.
         if kind & (MAY_NEW | MAY_REPLACE) != 0 {
             if !self.desk.has_account(account) {
                 return Err(Refusal { denial: Denial::UnknownAccount, limit: 0, value: account.0.into() });
@@ -78,14 +78,14 @@ impl Core {
             return Err(Denial::MissingClientOrderId.into());
         }
         match request {
-            // A question changes nothing, so it may come twice.
+            // A status request changes nothing, so its id may come twice.
             Request::Status(_) => Ok(()),
             _ if self.find_client(session, client.0).is_some() => Err(Denial::DuplicateClientOrderId.into()),
             _ => Ok(()),
         }
     }
 
-    /// The account that a request is for: the order's, where a cancel names that by its id.
+    /// Returns the account of a request; for a cancel by order id, the order's account.
     fn account_of(&self, request: &Request) -> AccountId {
         let named = match request {
             Request::Cancel(cancel) if cancel.order_id.0 != 0 => self.find_order(cancel.order_id.0),
@@ -114,7 +114,7 @@ impl Core {
         Ok(())
     }
 
-    /// The order that a request asks for, with nothing of what the checks add to it.
+    /// Builds the order that a request asks for, without the fields that the checks set.
     #[inline]
     pub(crate) fn asked_for(&self, at: At, envelope: &Envelope, new: &NewOrder) -> Result<Order, Denial> {
         let (Ok(()), Some(side), Some(order_type), Some(time_in_force)) = (
@@ -144,7 +144,7 @@ impl Core {
         })
     }
 
-    /// Holds a new order against the checks and gives it its position, its venue and its phase.
+    /// Checks a new order, and sets its position, its venue and its phase.
     fn check_new(&mut self, at: At, envelope: &Envelope, order: &mut Order) -> Result<(), Refusal> {
         self.desk.entry(order.account, order.symbol).map_err(|denial| undefined(denial, order))?;
         order.position = self.positions.open(order.account, order.symbol);
@@ -186,7 +186,7 @@ impl Core {
         Ok(())
     }
 
-    /// Sends a cancel on, or takes back what never left.
+    /// Sends a cancel to the venue, or withdraws an order that never left.
     pub(crate) fn ask_cancel(&mut self, at: At, slot: u32, ask: u32, cause: u64, sent: u64, out: &mut Outputs) {
         let before = *self.orders.get(slot);
         if matches!(before.phase, Phase::Queued | Phase::Armed) {
@@ -208,18 +208,18 @@ impl Core {
         let client = self.own_id(&order, ask);
         out.push(answer(&order, ExecType::PendingCancel, client));
         self.tell_asker(&order, ask, out, |client| told_as(&order, ExecType::PendingCancel, client));
-        // Of an unknown order a cancel is sent again, and the last one alone is waited for.
+        // The cancel of an unknown order may be sent again: only the latest cancel is outstanding.
         self.tell_decided(&before, &order, out, |client| told_as(&order, ExecType::OrderStatus, client));
     }
 
-    /// The id under which an order's own session hears of an ask: that of the ask if it was its own, else the order's.
+    /// Returns the client id of a cancel or replace for the order's session: the order's if another session asked.
     pub(crate) fn own_id(&self, order: &Order, ask: u32) -> ClientOrderId {
         let own = self.ask(ask).filter(|ask| ask.session == order.session);
         ClientOrderId(own.map_or(order.client, |ask| ask.client))
     }
 
-    /// Tells who has asked for a cancel from another session that it is asked for no more: it is decided, or another one
-    /// has taken its place.
+    /// Notifies the requester of a cancel, if another session than the order's, that the cancel is decided or
+    /// superseded.
     #[inline]
     pub(crate) fn tell_decided(
         &self,
@@ -233,7 +233,7 @@ impl Core {
         }
     }
 
-    /// Tells who has asked for a cancel, if that is another session than the order's own, which hears of it anyway.
+    /// Reports to the requester of a cancel, unless it is the order's own session, which gets every report anyway.
     #[inline]
     fn tell_asker(
         &self,
@@ -247,11 +247,11 @@ impl Core {
         }
     }
 
-    /// Takes back an order that waits here: no venue has heard of it.
+    /// Withdraws an order that still waits in the OMS and that no venue has received.
     pub(crate) fn withdraw(&mut self, slot: u32, client: ClientOrderId, exec_type: ExecType, out: &mut Outputs) {
         let before = *self.orders.get(slot);
         let phase = step(before.phase, Event::Withdrawn).unwrap_or(before.phase);
-        // A venue that speaks of it after all contradicts that it never left.
+        // A venue's report would contradict that the order never left.
         let order = Order { phase, cancel: NONE, replace: NONE, marks: before.marks | SOFT, ..before };
         self.settle(slot, &order);
         self.again.forget(order.id);
@@ -261,7 +261,7 @@ impl Core {
         self.tell_decided(&before, &order, out, |client| told_as(&order, exec_type, client));
     }
 
-    /// A cancel passes whatever the limits and switches are.
+    /// Checks a cancel and returns its order. Limits and kill switches never deny a cancel.
     fn check_cancel(&self, envelope: &Envelope, cancel: &CancelOrder) -> Result<u32, Refusal> {
         let slot = match cancel.order_id.0 {
             0 => self.named(envelope, cancel.account, cancel.original)?,
@@ -269,7 +269,7 @@ impl Core {
         };
         let order = self.orders.get(slot);
         step(order.phase, Event::Cancel)?;
-        // Of an unknown order a cancel may be lost, and is sent again; not one that still waits here.
+        // The cancel of an unknown order may be lost and can be sent again, unless it still waits in the OMS.
         let waits = self.ask(order.cancel).is_some_and(|ask| ask.waits != 0);
         match (order.phase.is_unknown(), order.cancel != NONE) {
             (false, _) if order.leaves() == 0 => Err(Denial::TooLate.into()),
@@ -321,7 +321,7 @@ impl Core {
         Ok(())
     }
 
-    /// Limits of the position hold for what a replace adds; all other limits for the order as it would be.
+    /// Checks a replace: position limits apply to the added quantity, all other limits to the order as it would be.
     fn check_replace(&mut self, at: At, envelope: &Envelope, replace: &ReplaceOrder) -> Result<u32, Refusal> {
         let slot = self.named(envelope, replace.account, replace.original)?;
         let order = *self.orders.get(slot);
@@ -341,8 +341,8 @@ impl Core {
         Ok(slot)
     }
 
-    /// Holds an order as it would be after a replace against the checks. A replace that has waited counts in what the
-    /// account has open already; that is left out.
+    /// Checks an order as it would be after a replace. A replace that has waited is part of the account's open value
+    /// already, so its value is left out.
     pub(crate) fn check_change(&self, envelope: &Envelope, order: &Order, change: &Change) -> Result<(), Refusal> {
         let entry = self.desk.entry(order.account, order.symbol).map_err(|denial| undefined(denial, order))?;
         let (asked, asked_at) = self.replacing(order);
@@ -368,7 +368,7 @@ impl Core {
         self.check_rare(&entry, &facts, order, change.stamp, change.has_waited)
     }
 
-    /// Says how an order stands here, and asks the venue if that cannot be known.
+    /// Reports an order's state, and asks the venue if the order is in doubt.
     fn status(
         &mut self,
         at: At,
@@ -384,7 +384,7 @@ impl Core {
         Ok(())
     }
 
-    /// Asks for the cancel of all that a session has working for an account.
+    /// Requests the cancel of all working orders of a session for an account, or in one symbol of the account.
     fn mass_cancel(&mut self, at: At, envelope: &Envelope, all: &MassCancel, out: &mut Outputs) -> Result<(), Refusal> {
         let by_symbol = match MassCancelType::from_code(all.cancel_type) {
             Some(MassCancelType::All) => false,
@@ -404,17 +404,17 @@ impl Core {
         if !out.is_empty() {
             return Ok(());
         }
-        // Every request is answered: the open orders have their cancels already, or there are none.
+        // Every request gets an answer: the open orders have outstanding cancels, or there are none.
         Err(if self.open.has_open(meant) { Denial::AlreadyPending } else { Denial::UnknownOrder }.into())
     }
 
-    /// Asks for the cancel of every open order that is meant and has no cancel outstanding, by ascending id. The order's
-    /// client is told under the id of the request or, of a cancel that no session asked for, of the order.
+    /// Requests the cancel of every open order in scope that has no outstanding cancel, by ascending id. The order's
+    /// client gets a report under the request's id, or under the order's id if no session asked for the cancel.
     ///
-    /// This is one input, so all of its outputs are one turn of the core's thread. The turn is as long as the orders are
-    /// many that it cancels, each of which came by a request of its own.
+    /// This is one input, so all of its outputs are one turn of the core's thread. The turn grows with the number of
+    /// orders that it cancels, each of which came by a request of its own.
     pub(crate) fn cancel_all(&mut self, at: At, asked: Option<(u64, u16)>, out: &mut Outputs, meant: Meant) {
-        // The cancel of one order changes no other one.
+        // The cancel of an order changes no other order.
         for slot in self.open.find_cancelable(&self.orders, meant) {
             let order = self.orders.get(slot);
             let (client, session) = asked.unwrap_or((order.client, order.session));
@@ -423,7 +423,7 @@ impl Core {
         }
     }
 
-    /// The order that a request names, if it is the session's and the account's.
+    /// Returns the order that a request names, if it belongs to the session and the account.
     pub(crate) fn named(
         &self,
         envelope: &Envelope,
@@ -435,8 +435,8 @@ impl Core {
             .ok_or(Denial::UnknownOrder.into())
     }
 
-    /// The order with this id, if it is the session's, or for an account that the session may trade for. What else there
-    /// is it does not learn.
+    /// Returns the order with this id, if the session owns it or may trade for its account. Any other id is reported as
+    /// unknown, so that a session cannot probe for orders.
     fn named_by_id(&self, session: u16, id: u64) -> Result<u32, Refusal> {
         let may_name = |order: &Order| order.session == session || self.desk.is_entitled(session, order.account);
         self.find_order(id).filter(|&slot| may_name(self.orders.get(slot))).ok_or(Denial::UnknownOrder.into())
@@ -444,7 +444,7 @@ impl Core {
 }
 
 impl Core {
-    /// Whether a session may still make what it asked for some time ago.
+    /// Checks whether a session still has the rights for a request that it sent earlier.
     pub(crate) fn may_still(&self, session: u16, account: AccountId, request: &Request) -> Result<(), Refusal> {
         let kind = kind_of(request);
         if !self.desk.permits(session, kind) {
@@ -453,7 +453,7 @@ impl Core {
         if self.desk.is_entitled(session, account) { Ok(()) } else { Err(not_entitled(account)) }
     }
 
-    /// Tells which kind of request the session may not make, or that it is killed.
+    /// Builds the refusal of a request kind that the session may not make, or that its kill switch denies.
     #[cold]
     fn not_permitted(&self, session: u16, kind: u8) -> Refusal {
         match self.desk.is_killed(session, kind) {
@@ -463,24 +463,24 @@ impl Core {
     }
 }
 
-/// What a replace asks for.
+/// Terms of a replace under check.
 pub(crate) struct Change {
     pub(crate) price: i64,
     pub(crate) quantity: i64,
     pub(crate) request_age_ns: u64,
-    /// It waited here: the window of its message has passed.
+    /// The replace waited in the OMS, so the rate window of its message has passed.
     pub(crate) has_waited: bool,
-    /// When it is checked, in ticks.
+    /// Time of the check, in ticks.
     pub(crate) stamp: u64,
 }
 
-/// Whether an order can still be replaced.
+/// Checks whether an order can still be replaced.
 pub(crate) fn may_change(order: &Order) -> Result<(), Denial> {
     step(order.phase, Event::Replace)?;
     if order.leaves() == 0 { Err(Denial::TooLate) } else { Ok(()) }
 }
 
-/// Whether one more request may wait for a venue that takes nothing.
+/// Checks whether one more request may wait for a venue that accepts nothing.
 pub(crate) fn may_wait(route: &crate::route::Route) -> Result<(), Refusal> {
     if route.takes_more() {
         return Ok(());
@@ -489,17 +489,17 @@ pub(crate) fn may_wait(route: &crate::route::Route) -> Result<(), Refusal> {
     Err(Refusal { denial: Denial::VenueQueue, limit: route.rules.max_queued.into(), value })
 }
 
-/// What the core says of an order after its client's request, or unasked.
+/// Builds the core's own report to an order's session, after a request or unsolicited.
 pub(crate) fn answer(order: &Order, exec_type: ExecType, client: ClientOrderId) -> Output {
     Output::Report { session: order.session, report: told_as(order, exec_type, client) }
 }
 
-/// A report to whoever knows the order, or the request about it, by this id.
+/// Builds a report under the id by which its receiver knows the order or the request.
 pub(crate) fn told_as(order: &Order, exec_type: ExecType, client: ClientOrderId) -> ExecutionReport {
     ExecutionReport { exec_type: exec_type.code(), venue: VenueId(order.route), ..told(order, client) }
 }
 
-/// That a request is refused.
+/// Builds the denial of a request.
 pub(crate) fn denied(id: u64, session: u16, client: ClientOrderId, account: AccountId, refusal: Refusal) -> Output {
     let denied = OrderDenied {
         order_id: OrderId(id),
@@ -513,7 +513,7 @@ pub(crate) fn denied(id: u64, session: u16, client: ClientOrderId, account: Acco
     Output::Denied { session, denied }
 }
 
-/// What any report to a client says of its order.
+/// Builds the fields that every report to a client takes from its order.
 pub(crate) fn told(order: &Order, client: ClientOrderId) -> ExecutionReport {
     ExecutionReport {
         order_id: OrderId(order.id),
@@ -530,7 +530,7 @@ pub(crate) fn told(order: &Order, client: ClientOrderId) -> ExecutionReport {
     }
 }
 
-/// The facts that do not depend on the kind of request.
+/// Builds the facts that do not depend on the kind of request.
 pub(crate) fn facts<'a>(entry: &Entry<'a>, envelope: &Envelope, order: &Order) -> Facts<'a> {
     Facts {
         limits: entry.limits,
@@ -555,7 +555,7 @@ pub(crate) fn facts<'a>(entry: &Entry<'a>, envelope: &Envelope, order: &Order) -
     }
 }
 
-/// The kind of a request, as a session's rights name it.
+/// Returns the kind of a request, as in a session's rights.
 fn kind_of(request: &Request) -> u8 {
     match request {
         Request::New(_) | Request::Conditional(_) => MAY_NEW,
@@ -566,12 +566,12 @@ fn kind_of(request: &Request) -> u8 {
     }
 }
 
-/// Tells for which account the session may not trade.
+/// Builds the refusal for an account that the session may not trade for.
 fn not_entitled(account: AccountId) -> Refusal {
     Refusal { denial: Denial::NotEntitled, limit: 0, value: account.0.into() }
 }
 
-/// Tells which id is not defined.
+/// Builds the refusal that names the undefined account or symbol.
 pub(crate) fn undefined(denial: Denial, order: &Order) -> Refusal {
     let value = match denial {
         Denial::UnknownAccount => order.account.0.into(),

@@ -1,4 +1,4 @@
-//! Venues: how each behaves, whether it can be reached, and what waits here for it.
+//! Venues: their rules, whether they can be reached, and the requests that wait for them.
 
 use tickpath_market::{Request, VenueId};
 use tickpath_slots::{Load, Save, SnapshotError};
@@ -7,15 +7,15 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use crate::VenueRules;
 use crate::waiting::{Queue, Waiting};
 
-/// Venue numbers are below this: they are places in a table.
+/// Upper bound of venue numbers, which index a table.
 pub(crate) const VENUES: u16 = 1 << 12;
 
-/// A venue.
+/// Rules and state of a venue.
 pub(crate) struct Route {
     pub(crate) rules: VenueRules,
     pub(crate) is_up: bool,
     pub(crate) waiting: Queue,
-    /// The id of the last doubt: the answer to a question with a lower one may be from before the loss.
+    /// Id of the last doubt: the answer to a status request with a lower id may be from before the loss.
     pub(crate) doubted: u64,
 }
 
@@ -26,27 +26,27 @@ pub(crate) struct Routes {
 }
 
 impl Route {
-    /// Of a venue that nothing was said of yet: it can be reached until it is known that it cannot.
+    /// Creates a venue with default rules, which counts as up until a line record reports otherwise.
     fn new(venue: VenueId) -> Self {
         Self { rules: VenueRules::of(venue), is_up: true, waiting: Queue::default(), doubted: 0 }
     }
 
-    /// Whether a request may leave at once. What waits goes first, or a venue would see a cancel before its order.
+    /// Returns whether a request may leave at once: waiting requests go first, or a cancel could overtake its order.
     pub(crate) fn is_clear(&self) -> bool {
         self.is_up && self.waiting.is_empty()
     }
 
-    /// Whether one more new order or replace may wait.
+    /// Returns whether one more new order or replace may wait.
     pub(crate) fn takes_more(&self) -> bool {
         self.is_clear() || self.waiting.len() < self.rules.max_queued as usize
     }
 
-    /// Whether a question after this order waits here.
+    /// Returns whether a status request for this order waits.
     pub(crate) fn has_question(&self, order: u32) -> bool {
         self.waiting.of(order).any(Waiting::is_question)
     }
 
-    /// Forgets the question after an order that waits, for one with this id; false if that one is the older.
+    /// Removes an order's waiting status request, for one with this id; returns false if the waiting one is newer.
     pub(crate) fn drop_older_question(&mut self, order: u32, id: u64) -> bool {
         let is_newest = !self.waiting.of(order).any(|waiting| waiting.is_question() && waiting.id() > id);
         if is_newest {
@@ -56,7 +56,7 @@ impl Route {
     }
 }
 
-/// A [`Route`] in a snapshot; what waits for it follows what waits for the one before.
+/// A [`Route`] in a snapshot; its waiting requests follow those of the route before.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 struct SavedRoute {
@@ -79,7 +79,7 @@ struct SavedWaiting {
     request: [u8; REQUEST_BYTES],
 }
 
-/// Any request that goes to a venue fits.
+/// Length in bytes that fits any request to a venue.
 const REQUEST_BYTES: usize = 64;
 
 impl SavedWaiting {
@@ -128,10 +128,10 @@ impl Routes {
         Ok(())
     }
 
-    /// The venue; one that nothing was said of is as [`VenueRules::of`] says.
+    /// Returns a venue, with the rules of [`VenueRules::of`] until it is defined.
     #[inline]
     pub(crate) fn get(&mut self, venue: VenueId) -> &mut Route {
-        // A definition with a larger number was refused, so its orders wait at the last place; they are denied before.
+        // A larger number has no definition: its orders are denied before they could wait at the last place.
         let place = usize::from(venue.0.min(VENUES - 1));
         if place >= self.list.len() {
             self.grow(place);
@@ -139,7 +139,7 @@ impl Routes {
         &mut self.list[place]
     }
 
-    /// Takes a definition; false if the venue has no place.
+    /// Sets a venue's rules; returns false if its number is out of range.
     pub(crate) fn define(&mut self, rules: &VenueRules) -> bool {
         if rules.venue.0 >= VENUES {
             return false;
@@ -148,12 +148,12 @@ impl Routes {
         true
     }
 
-    /// How it behaves again as if nobody had defined it.
+    /// Resets a venue's rules to those without a definition.
     pub(crate) fn end(&mut self, venue: VenueId) -> bool {
         self.define(&VenueRules::of(venue))
     }
 
-    /// The request that has waited longest for a venue that can be reached.
+    /// Returns the request that waited longest, if the venue can be reached.
     pub(crate) fn front(&self, venue: VenueId) -> Option<&Waiting> {
         let route = self.list.get(usize::from(venue.0))?;
         route.waiting.front().filter(|_| route.is_up)

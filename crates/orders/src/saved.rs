@@ -1,7 +1,7 @@
-//! A core as bytes, and a core from bytes: its numbers, its lists, and its desk.
+//! Snapshot of a core: its scalar fields, its lists, and its trading configuration.
 //!
-//! What core version 3 had of a definition stands where it stood then, and the rest behind it: an item of that version is
-//! the beginning of one of this.
+//! An item of core version 3 is a prefix of the present item: the fields that the version had keep their places, and
+//! newer fields follow.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ use crate::{
     SessionRules,
 };
 
-/// Numbers of the core that are no lists.
+/// Scalar fields of the core.
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 struct State {
@@ -33,7 +33,7 @@ struct State {
     digest: Digest,
 }
 
-/// An order that misses a venue sequence, and since when.
+/// Order that misses a venue sequence, with the tick at which the gap was seen.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 struct Gapped {
@@ -42,7 +42,7 @@ struct Gapped {
     since: u64,
 }
 
-/// Numbers of the core that version 3 did not have.
+/// Scalar fields that core version 3 lacked.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 struct MoreState {
@@ -83,11 +83,11 @@ struct SavedSymbol {
     price: i64,
 }
 
-/// [`SavedSession::flags`].
+/// Flags of [`SavedSession::flags`].
 const ALL: u32 = 1;
 const KILLED: u32 = 2;
 
-/// A [`Session`] in a snapshot; the words of its accounts follow those of the session before.
+/// A [`Session`] in a snapshot; its account bits follow those of the session before.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 struct SavedSession {
@@ -112,7 +112,7 @@ struct SavedFirm {
     reserved: u64,
 }
 
-/// An order of an account's [`Recent`] in a snapshot.
+/// Order of an account's [`Recent`] list in a snapshot.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 struct SavedRecentOrder {
@@ -121,8 +121,8 @@ struct SavedRecentOrder {
 }
 
 impl Core {
-    /// Gives the core's bytes to `emit`, in pieces. What is applied after them gives the same state and outputs as it
-    /// gives here.
+    /// Writes the core's snapshot to `emit`, in pieces. A core loaded from it gives the same state and outputs as this
+    /// core for the same further inputs.
     pub fn save(&self, emit: &mut dyn FnMut(&[u8])) {
         let mut save = Save::begin(emit, CORE_VERSION);
         save.item(&State {
@@ -157,8 +157,8 @@ impl Core {
         self.again.save(&mut save);
     }
 
-    /// A core from the bytes that [`Self::save`] gave; `fill` fills a piece, or says that there are no more. It is laid
-    /// out for `expected_orders` more, and keeps the key that it was saved with.
+    /// Loads a core from the bytes of [`Self::save`]; `fill` fills a buffer, or returns false at the end of the bytes.
+    /// The core is laid out for `expected_orders` more orders, and keeps the saved key.
     pub fn load(expected_orders: usize, fill: &mut dyn FnMut(&mut [u8]) -> bool) -> Result<Self, SnapshotError> {
         let mut load = Load::begin(fill)?;
         let state: State = load.item()?;
@@ -236,7 +236,7 @@ impl Desk {
         Ok(())
     }
 
-    /// The kill switches that are on, from the tables.
+    /// Collects the kill switches that are on from the tables.
     fn killed_rows(&self) -> BTreeSet<(u8, u32)> {
         let firm = [(KILL_ALL, self.killed), (KILL_DISK, self.disk_failed)];
         let firm = firm.into_iter().map(|(scope, is_on)| ((scope, 0), is_on));
@@ -247,7 +247,7 @@ impl Desk {
         all.filter(|(_, is_on)| *is_on).map(|(switch, _)| switch).collect()
     }
 
-    /// What core version 3 did not have.
+    /// Saves the fields that core version 3 lacked.
     pub(crate) fn save_more(&self, save: &mut Save<'_>) {
         let Firm { limits, is_limited, window, open } = self.firm;
         let Open { orders, value, traded, fills } = open;
@@ -337,7 +337,7 @@ impl SavedSymbol {
     }
 }
 
-/// A definition in two parts: as far as core version 3 had it, and the rest.
+/// Splits a definition into the part that core version 3 had and the rest.
 fn split<T: IntoBytes + Immutable, const A: usize, const B: usize>(definition: &T) -> ([u8; A], [u8; B]) {
     let (first, rest) = definition.as_bytes().split_at(A);
     (first.try_into().expect("it was split there"), rest.try_into().expect("both make the whole"))

@@ -1,4 +1,4 @@
-//! Memory for the next orders, which another thread than the core's can build.
+//! Memory for the next orders, which a thread other than the core's can build.
 
 use tickpath_slots::{IndexPage, Linked, blank};
 
@@ -6,10 +6,10 @@ use crate::core::Core;
 use crate::open::{Link, ORDERS};
 use crate::order::{Fill, Order};
 
-/// What the indexes together need while [`ORDERS`] orders come in, each with a fill.
+/// Pages that the indexes together need while [`ORDERS`] orders arrive, each with a fill.
 const BUCKET_PAGES: usize = 6;
 
-/// Memory for the next 4096 orders with all its bytes touched, to be built on another thread than the core's.
+/// Memory for the next 4096 orders, built and touched on a thread other than the core's.
 pub struct Page {
     orders: Box<[Linked<Order, Link>]>,
     fills: Box<[Fill]>,
@@ -34,12 +34,12 @@ impl Default for Page {
 }
 
 impl Core {
-    /// Whether a [`Page`] should be given soon. Without one the core builds its own when it needs it.
+    /// Returns whether the core will need a [`Page`] soon. Without one the core builds its own when it needs it.
     pub fn wants_page(&self) -> bool {
         self.orders.wants_page()
     }
 
-    /// Takes memory for the next orders. The results are the same with it and without.
+    /// Adds memory for the next orders. The results are the same with and without it.
     pub fn give_page(&mut self, page: Page) {
         self.orders.give_page(page.orders);
         self.fills.give_page(page.fills);

@@ -1,74 +1,74 @@
-//! The table of (phase, event), and the status that follows from a phase and the quantities.
+//! The table of (phase, event), and the status derived from a phase and the quantities.
 
 use tickpath_market::OrdStatus;
 use zerocopy::{Immutable, IntoBytes, KnownLayout, TryFromBytes};
 
 use crate::Denial;
 
-/// Where an order stands, apart from its quantities and from its requests on their way. Filled is no phase: it
-/// follows from the quantities, so that an execution that is taken back needs no way out of it.
+/// State of an order, apart from its quantities and its pending requests. Filled is no phase: it follows from the
+/// quantities, so that a busted execution needs no transition out of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, TryFromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(u8)]
 pub(crate) enum Phase {
-    /// It waited here and was refused before it could leave; no venue has heard of it.
+    /// Denied after it waited in the OMS; no venue has received it.
     Denied,
-    /// It waits here for its venue; no venue has heard of it.
+    /// Waits in the OMS for its venue; no venue has received it.
     Queued,
-    /// On its way to the venue.
+    /// In flight to the venue.
     Sent,
-    /// On its way, and nobody can tell whether it arrived.
+    /// In doubt: sent, and its arrival at the venue is unknown.
     Lost,
-    /// The venue has it.
+    /// Working or filled at the venue.
     Open,
-    /// The venue has or had it; what became of it cannot be told.
+    /// In doubt: at the venue, now or before, with an unknown outcome.
     Unknown,
     /// Expired at the venue.
     Expired,
     /// Canceled at the venue.
     Canceled,
-    /// Refused by the venue.
+    /// Rejected by the venue.
     Rejected,
-    /// It waits here for its trigger; no venue has heard of it.
+    /// Waits in the OMS for its trigger; no venue has received it.
     Armed,
 }
 
-/// What can happen to an order.
+/// Event in the life of an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// The client asks for a cancel.
+    /// Cancel request of a client.
     Cancel,
-    /// The client asks for a replace.
+    /// Replace request of a client.
     Replace,
-    /// It never left, or is tried again after it was refused, and waits here.
+    /// Return to the queue: the order never left, or is tried again after a rejection.
     Returned,
-    /// What waited here leaves.
+    /// Departure of an order that waited in the OMS.
     Released,
-    /// What waited here is refused.
+    /// Denial of an order that waited in the OMS.
     Denied,
-    /// What waited here is taken back.
+    /// Withdrawal of an order that waited in the OMS.
     Withdrawn,
-    /// An acceptance, a fill, a replaced: the venue has the order.
+    /// Acceptance, fill or replace report: the venue has the order.
     Working,
-    /// The same with the highest venue sequence so far, and no doubt about lost reports: it is the last word.
+    /// The same with the highest venue sequence and no doubt about lost reports, so that it shows the latest state.
     Confirmed,
-    /// A cancel or a replace was refused.
+    /// Rejection of a cancel or a replace.
     Refused,
-    /// The order expired.
+    /// Expiry of the order.
     Expired,
-    /// The order was canceled, on request or not.
+    /// Cancel of the order, requested or not.
     Canceled,
-    /// The order was refused.
+    /// Rejection of the order.
     Rejected,
-    /// It may be lost on its way, or what was asked of it.
+    /// Possible loss of the order in flight, or of a request for it.
     Lost,
-    /// What the venue said of it may be lost: that it arrived says nothing of what came after.
+    /// Possible loss of the venue's reports: proof of its arrival does not show later events.
     Missed,
-    /// The report contradicts what is known, and no sequence tells which came first.
+    /// Report that contradicts the known state, without a sequence to order the two.
     Conflict,
 }
 
-/// The phase after the event, or why the request is denied. An ended order stays ended, and of two ends the one
-/// further down wins, so that the order of arrival does not matter.
+/// Returns the phase after the event, or the reason to deny the request. An ended order stays ended, and of two ends
+/// the one further down the table wins, so that the order of arrival does not matter.
 pub(crate) const fn step(phase: Phase, event: Event) -> Result<Phase, Denial> {
     use Event as E;
     use Phase as P;
@@ -81,7 +81,7 @@ pub(crate) const fn step(phase: Phase, event: Event) -> Result<Phase, Denial> {
         (P::Denied, E::Cancel | E::Replace) => Err(Denial::UnknownOrder),
 
         (P::Sent, E::Returned) => Ok(P::Queued),
-        // What is armed is released when it fires.
+        // An armed order is released when its trigger fires.
         (P::Armed | P::Queued, E::Released) => Ok(P::Sent),
         (P::Armed | P::Queued, E::Denied) => Ok(P::Denied),
         (P::Armed | P::Queued, E::Withdrawn) => Ok(P::Canceled),
@@ -92,7 +92,7 @@ pub(crate) const fn step(phase: Phase, event: Event) -> Result<Phase, Denial> {
         ) => Ok(phase),
         (P::Denied | P::Lost | P::Open | P::Unknown | P::Expired | P::Canceled | P::Rejected, E::Returned) => Ok(phase),
 
-        // A venue that speaks of what never left.
+        // A venue's report on an order that never left.
         (P::Armed | P::Queued, E::Working | E::Confirmed | E::Refused | E::Expired | E::Canceled | E::Rejected) => {
             Ok(P::Unknown)
         }
@@ -126,7 +126,7 @@ pub(crate) const fn step(phase: Phase, event: Event) -> Result<Phase, Denial> {
     }
 }
 
-/// Which request of an order is on its way to the venue; a cancel hides a replace.
+/// The pending request of an order; a cancel hides a replace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pending {
     /// None.
@@ -137,14 +137,14 @@ pub(crate) enum Pending {
     Replace,
 }
 
-/// The status by FIX precedence. Unknown stands above all: nothing may hide it.
+/// Returns the status by FIX precedence. Unknown comes first: no other status may hide it.
 pub(crate) const fn status(phase: Phase, pending: Pending, filled: i64, quantity: i64) -> OrdStatus {
-    // An order that all fills were taken back of, and that works no more, has a total of zero.
+    // An ended order whose fills were all taken back has a total of zero.
     let complete = filled >= quantity;
     match (phase, pending) {
         (Phase::Denied, _) => OrdStatus::Rejected,
         (Phase::Lost | Phase::Unknown, _) => OrdStatus::Unknown,
-        // Nothing of it is ever on its way.
+        // An armed order has no pending requests.
         (Phase::Armed, _) => OrdStatus::Armed,
         (Phase::Queued | Phase::Sent | Phase::Open, Pending::Cancel) => OrdStatus::PendingCancel,
         (Phase::Queued | Phase::Sent | Phase::Open, Pending::Replace) => OrdStatus::PendingReplace,
@@ -159,7 +159,7 @@ pub(crate) const fn status(phase: Phase, pending: Pending, filled: i64, quantity
 }
 
 impl Phase {
-    /// Whether the order may still be filled: what is open of it is exposure.
+    /// Returns whether the order may still be filled: its open quantity is exposure.
     pub(crate) const fn is_live(self) -> bool {
         match self {
             Self::Armed | Self::Queued | Self::Sent | Self::Lost | Self::Open | Self::Unknown => true,
@@ -167,7 +167,7 @@ impl Phase {
         }
     }
 
-    /// Whether it cannot be told where the order stands.
+    /// Returns whether the order is in doubt.
     pub(crate) const fn is_unknown(self) -> bool {
         match self {
             Self::Lost | Self::Unknown => true,

@@ -1,4 +1,4 @@
-//! Orders whose venue owes an answer, for a shell that puts them in doubt once that takes too long.
+//! Orders whose venue owes an answer: the shell puts them in doubt once the answer is overdue.
 
 use tickpath_market::{OrderId, TimeInForce, VenueId};
 
@@ -9,19 +9,19 @@ use crate::state::Phase;
 /// An open order whose venue owes an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unanswered {
-    /// The order.
+    /// Id of the order.
     pub order: OrderId,
-    /// Its venue.
+    /// Venue that owes the answer.
     pub venue: VenueId,
-    /// Id of the request without an answer at the venue; zero for an order in doubt, whose venue owes its status.
+    /// Id of the unanswered request at the venue; zero for an order in doubt, whose venue owes its status.
     pub request: u64,
-    /// The question after its status has not left yet.
+    /// The status request for an order in doubt still waits in the OMS.
     pub is_question_waiting: bool,
 }
 
 impl Core {
-    /// Looks at the slots from `from` to `until`, and returns the first open order there whose venue owes an answer, with the
-    /// slot to go on from.
+    /// Returns the first open order in the slots `from` to `until` whose venue owes an answer, and the slot to continue
+    /// from.
     pub fn next_unanswered(&self, mut from: u32, until: u32) -> (Option<Unanswered>, u32) {
         while let Some(slot) = self.live.next_before(from, until) {
             from = slot + 1;
@@ -36,12 +36,12 @@ impl Core {
         (None, until)
     }
 
-    /// Slots of orders: those behind the last one hold none.
+    /// Returns the number of order slots; no order has a higher slot.
     pub fn slots(&self) -> u32 {
         self.orders.len()
     }
 
-    /// Day orders that their venue has, and whose end it has not reported.
+    /// Returns the day orders that were sent to their venue and whose end it has not reported.
     pub fn unconfirmed_day_orders(&self) -> impl Iterator<Item = (OrderId, VenueId)> + '_ {
         let orders = self.live_slots().map(|slot| self.orders.get(slot));
         let at_venue = |order: &&Order| matches!(order.phase, Phase::Sent | Phase::Open);
@@ -49,7 +49,7 @@ impl Core {
         orders.filter(at_venue).filter(ends_today).map(|order| (OrderId(order.id), VenueId(order.route)))
     }
 
-    /// The id of the request that the order's venue has not answered, if there is one.
+    /// Returns the id of the request that an order's venue has not answered, if any; zero stands for a status request.
     fn owed(&self, order: &Order) -> Option<u64> {
         let asked = |ask: u32| self.ask(ask).filter(|ask| ask.waits == 0).map(|ask| ask.id);
         match order.phase {

@@ -1,7 +1,7 @@
-//! Requests that wait here for one venue, in the order in which they leave.
+//! Requests that wait for one venue, in the order in which they leave.
 //!
-//! A venue that was lost in the middle of a busy day leaves as many questions here as it had orders, so nothing looks
-//! through the whole queue for one order.
+//! A venue that is lost in the middle of a busy day leaves as many waiting status requests as it had orders, so no
+//! operation scans the whole queue for one order.
 
 use tickpath_market::Request;
 use tickpath_slots::Queued;
@@ -9,24 +9,24 @@ use tickpath_slots::Queued;
 /// The requests that wait for a venue.
 pub(crate) type Queue = tickpath_slots::Queue<Waiting>;
 
-/// A request that waits here for its venue.
+/// Request that waits in the OMS for its venue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Waiting {
-    /// Slot of its order.
+    /// Slot of the request's order.
     pub(crate) order: u32,
     pub(crate) session: u16,
     pub(crate) request: Request,
-    /// When its client sent it, in ticks.
+    /// Time from which the request's age counts, in ticks.
     pub(crate) sent: u64,
 }
 
 impl Waiting {
-    /// The id of the request at the venue.
+    /// Returns the id of the request at the venue.
     pub(crate) fn id(&self) -> u64 {
         self.request.client_order_id().0
     }
 
-    /// Whether it asks how its order stands.
+    /// Returns whether the request is a status request.
     pub(crate) fn is_question(&self) -> bool {
         matches!(self.request, Request::Status(_))
     }

@@ -1,4 +1,4 @@
-//! What a core that has nothing to do can do for the next order.
+//! Warm-up: an idle core reads the memory that the next order needs.
 
 use std::hint::black_box;
 
@@ -8,7 +8,7 @@ use crate::OrderView;
 use crate::core::Core;
 use crate::desk::Open;
 
-/// Looks at each line of some memory.
+/// Reads one byte of each cache line of some memory.
 pub(crate) fn look_at(bytes: &[u8]) {
     for line in bytes.chunks(64) {
         black_box(line[0]);
@@ -17,13 +17,13 @@ pub(crate) fn look_at(bytes: &[u8]) {
 }
 
 impl Core {
-    /// The newest order that is kept.
+    /// Returns the newest order in memory.
     pub fn newest(&self) -> Option<OrderView> {
         self.orders.len().checked_sub(1).map(|slot| self.orders.get(slot).view())
     }
 
-    /// Looks at what an order like this one would need if it were journaled here next, so that it lies near: where it would
-    /// be kept and found, its account, its instrument, its position. Changes nothing, and nothing follows from it.
+    /// Reads the memory that an order like this one would need if it were journaled next, so that it is in the cache:
+    /// its slot, its index entries, account, instrument and position. Changes nothing, and no result depends on it.
     pub fn look_ahead(&self, next: u64, like: &OrderView) {
         let (session, client) = (like.session, like.client_order_id.0.wrapping_add(1));
         self.orders.look_ahead();
@@ -43,7 +43,7 @@ impl Core {
         black_box((self.digest(), self.counts, self.gapped.len(), self.armed.len(), self.again.has_no_rules()));
     }
 
-    /// Forgets all orders and what they hold, and keeps the memory. Of a core that rehearses: they were nobody's.
+    /// Removes all orders and their open values, and keeps the memory: for warm-up, whose orders are no client's.
     pub fn forget_orders(&mut self) {
         self.orders.clear();
         self.asks.clear();

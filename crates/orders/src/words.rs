@@ -1,4 +1,4 @@
-//! An operator's words: which of them can be taken, and the sentence that says why one cannot.
+//! Admin commands: which of them the core accepts, and the error message for each that it refuses.
 
 use tickpath_market::{AccountId, OrdStatus, OrderId, Quantity, SymbolId};
 
@@ -10,126 +10,126 @@ use crate::route::VENUES;
 use crate::state::Phase;
 use crate::{Input, OrderView, Outputs};
 
-/// Why an operator's word cannot be taken. It changes nothing then.
+/// Reason why an admin command is refused. A refused command changes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum WordError {
-    /// The scope of a switch or a cancel.
+    /// Unknown scope or target of a kill switch or a cancel.
     #[error("scope {scope} with target {target} is none; name the firm, an account, a session or a symbol")]
     Scope {
-        /// Its code.
+        /// Code of the scope.
         scope: u8,
-        /// Its target.
+        /// Target of the scope.
         target: u32,
     },
-    /// Nobody knows the order.
+    /// Unknown order.
     #[error("there is no order {}.{}; `tickpath orders` lists those that are open", .0.epoch(), .0.sequence())]
     NoOrder(OrderId),
-    /// Only what is unknown can be resolved.
+    /// Order that is not in doubt: only one in doubt can be resolved.
     #[error("the order is {0:?}, and only one that is Unknown can be resolved; cancel it, or enter the fills it lacks")]
     NotUnknown(OrdStatus),
-    /// An order does not end so.
+    /// Status in which an order cannot be resolved.
     #[error("an order cannot be resolved so; say that it works, or is filled, canceled, expired or rejected")]
     Status,
-    /// More or less than the order can have.
+    /// Filled quantity that the order cannot have.
     #[error("{filled} filled is not possible: it must be 0 to {most}, and all of it for a filled order")]
     Filled {
-        /// What was said.
+        /// Quantity in the command.
         filled: Quantity,
-        /// The most there can be.
+        /// Largest possible quantity.
         most: Quantity,
     },
-    /// Its venue cannot be asked for it.
+    /// Order whose venue cannot be asked for its status.
     #[error(
         "its venue cannot be asked for it: it never left, or the venue is down, answers no questions or has only told an id of its own"
     )]
     NobodyToAsk,
-    /// A venue cannot be asked for all orders.
+    /// Venue that cannot be asked for all orders.
     #[error(
         "venue {0} cannot be asked for its orders now: it is down, answers no questions (answers_status), or requests wait for \
          it; `tickpath oms status` shows what waits"
     )]
     CannotAskForAll(u16),
-    /// Nobody said why.
+    /// Missing name and reason.
     #[error("a reason is needed: who says so, and why")]
     Reason,
-    /// The terms of an order.
+    /// Invalid terms of an order.
     #[error("these are no terms of an order: a side, a quantity above zero, and a price unless it is a market order")]
     Terms,
-    /// What the venue calls the order.
+    /// Missing venue id of an order.
     #[error("say what the venue calls the order: the id that it was sent as, or the venue's own id")]
     Nameless,
-    /// It is there.
+    /// Order that is known already.
     #[error("an order that the venue calls so is known here already; `tickpath orders` shows it")]
     Known,
-    /// No such account or symbol.
+    /// Undefined account or symbol.
     #[error("account {account} or symbol {symbol} is not defined; define both, and reload")]
     Undefined {
-        /// The account.
+        /// Number of the account.
         account: u32,
-        /// The symbol.
+        /// Number of the symbol.
         symbol: u32,
     },
-    /// The session could not have sent it.
+    /// Session without the right to trade for the account.
     #[error("session {session} may not trade for account {account}; name a session that may")]
     NotEntitled {
-        /// The session.
+        /// Number of the session.
         session: u16,
-        /// The account.
+        /// Number of the account.
         account: u32,
     },
-    /// The client's id.
+    /// Client order id that is zero or used up.
     #[error("session {session} has used the client order id {client} today, or it is zero; choose another one")]
     ClientId {
-        /// The session.
+        /// Number of the session.
         session: u16,
-        /// The id.
+        /// The client order id.
         client: u64,
     },
-    /// What the venue has said says otherwise.
+    /// Terms that contradict the venue's reports of the order.
     #[error(
         "what the venue has said of this order names another side, symbol or account; `tickpath orders --foreign` shows it"
     )]
     Disagrees,
-    /// It waits here.
+    /// Order that still waits in the OMS, or that was denied.
     #[error("the order has never left, so it has no fills")]
     NeverSent,
-    /// What a fill needs.
+    /// Missing execution id or quantity of a fill.
     #[error(
         "a fill needs the venue's execution id and a quantity above zero; without an id, resolve the order instead"
     )]
     Fill,
-    /// It is booked.
+    /// Fill that is booked already.
     #[error("the fill {0} of this order is booked already")]
     FillKnown(u64),
-    /// Another event has this number.
+    /// Venue sequence that was seen already.
     #[error("event {0} of this order was heard already; leave the number out if it is not known")]
     Heard(u64),
-    /// More than the order asks for.
+    /// Fill larger than the order's open quantity.
     #[error("that is more than the order can have: {filled} of {most} are filled")]
     TooMuch {
-        /// What is.
+        /// Quantity filled so far.
         filled: Quantity,
-        /// What it asks for.
+        /// Total quantity of the order.
         most: Quantity,
     },
-    /// The start of the day is over.
+    /// Opening position of an account that has traded since the day began.
     #[error(
         "account {0} has traded since the day began, so this is no position of its start; enter the change by --adjust"
     )]
     Traded(u32),
-    /// No price is known.
+    /// Missing price: none was given, and none is known.
     #[error("no price of symbol {0} is known; enter one behind the quantity")]
     Unpriced(u32),
-    /// The position stays as it is.
+    /// Position that would stay as it is.
     #[error("the position is {0} and would stay so; enter another quantity")]
     NoChange(Quantity),
-    /// It is no word.
+    /// Input that is no admin command.
     #[error("this is no operator's word; is the sender of another version?")]
     NoWord,
 }
 
 impl Core {
-    /// Whether an operator's word would be taken as things stand, or why not.
+    /// Checks whether the core would accept an admin command now.
     pub fn judge(&self, word: &Input) -> Result<(), WordError> {
         match word {
             Input::Kill(kill) => scope(kill.scope, kill.target),
@@ -148,7 +148,7 @@ impl Core {
         }
     }
 
-    /// The open orders that a word may change.
+    /// Returns the open orders that a command may change.
     pub fn concerned(&self, word: &Input) -> Vec<OrderView> {
         let in_scope = |scope: u8, target: u32| {
             let slots = self.live_slots().map(|slot| self.orders.get(slot));
@@ -174,7 +174,8 @@ impl Core {
         is_taken
     }
 
-    /// Whether a venue can be asked for all orders. Where requests wait it cannot: its answer would seem to decide them.
+    /// Checks whether a venue can be asked for all orders. Requests must not wait: the answer would seem to decide
+    /// them.
     pub(crate) fn may_ask_for_all(&self, reconcile: &Reconcile) -> Result<(), WordError> {
         let venue = reconcile.venue.0;
         let route = self.routes.iter().nth(venue.into());
@@ -187,7 +188,7 @@ impl Core {
         }
     }
 
-    /// The order that a word would resolve and where it would stand, or why it does not.
+    /// Returns the order that a command would resolve and its new phase, or the reason to refuse the command.
     pub(crate) fn may_resolve(&self, resolve: &Resolve) -> Result<(u32, Phase), WordError> {
         let slot = self.find_order(resolve.order).ok_or(WordError::NoOrder(OrderId(resolve.order)))?;
         let order = self.orders.get(slot);
@@ -198,8 +199,8 @@ impl Core {
             Some(OrdStatus::Rejected) => Phase::Rejected,
             _ => return Err(WordError::Status),
         };
-        // A venue may have filled too much; then that is the truth to be told. Of an order that works on nobody knows by how
-        // much its total has grown: what its fills themselves have told is the most.
+        // A venue may have filled more than the total, and an ended order then takes that truth. The total of an order
+        // that works on is unknown, so its booked fills are the limit.
         let is_over = !matches!(phase, Phase::Open) || resolve.status == OrdStatus::Filled.code();
         let known = if is_over { order.known() } else { order.filled };
         let (filled, most) = (resolve.cumulative_quantity, order.quantity.max(known));
@@ -215,7 +216,7 @@ impl Core {
     }
 }
 
-/// The orders that a cancel of this scope means.
+/// Returns the orders that a cancel of this scope means.
 pub(crate) fn meant(scope: u8, target: u32) -> Meant {
     match scope {
         KILL_ACCOUNT => Meant::OfAccount(AccountId(target)),
@@ -225,7 +226,7 @@ pub(crate) fn meant(scope: u8, target: u32) -> Meant {
     }
 }
 
-/// Whether a word about this scope means the order.
+/// Returns whether an order is in this scope.
 fn is_in_scope(order: &Order, scope: u8, target: u32) -> bool {
     match scope {
         KILL_ACCOUNT => order.account.0 == target,
@@ -235,12 +236,12 @@ fn is_in_scope(order: &Order, scope: u8, target: u32) -> bool {
     }
 }
 
-/// Whether there is such a scope.
+/// Checks that the scope exists and that an operator may use it.
 fn scope(scope: u8, target: u32) -> Result<(), WordError> {
     let is_one = match scope {
         KILL_ALL => true,
         KILL_ACCOUNT | KILL_SYMBOL | KILL_SESSION => target <= u16::MAX.into(),
-        // The disk's switch is the OMS's own.
+        // Only the OMS sets the disk's switch.
         _ => false,
     };
     if is_one { Ok(()) } else { Err(WordError::Scope { scope, target }) }

@@ -1,19 +1,19 @@
-//! What a template may ask of result files.
+//! Functions and filters of templates over result files.
 //!
-//! | in a template                                         | what it says                                              |
-//! |-------------------------------------------------------|-----------------------------------------------------------|
-//! | `figure(FILE, PATH, KEY=VALUE, …)`                    | the figure at PATH of each run whose keys or params have  |
-//! |                                                       | these values: one, or the lowest to the highest           |
-//! | `.median`                                             | of a figure                                               |
-//! | `ratio(A, B)`                                         | A divided by B; each a figure or a number                 |
-//! | `comparison(FILE, NAME)`                              | a ratio of the file with its interval                     |
-//! | `sentence(FILE, WORDS)`                               | the finding of the file that begins with these words      |
-//! | `file(FILE)`, `command(FILE)`                         | the file as it is, and the command that made it           |
-//! | `left_out(FILE)`                                      | how many of its runs broke a rule, and how the first did  |
-//! | `ns`, `two`, `unit(UNIT)`                             | filters: a time, two digits, or as UNIT has it            |
+//! | in a template                                         | result                                                   |
+//! |-------------------------------------------------------|----------------------------------------------------------|
+//! | `figure(FILE, PATH, KEY=VALUE, …)`                    | the figure at PATH of each run whose keys or params have |
+//! |                                                       | these values: one, or the lowest to the highest          |
+//! | `.median`                                             | of a figure                                              |
+//! | `ratio(A, B)`                                         | A divided by B; each a figure or a number                |
+//! | `comparison(FILE, NAME)`                              | a ratio of the file with its interval                    |
+//! | `sentence(FILE, WORDS)`                               | the finding of the file that begins with these words     |
+//! | `file(FILE)`, `command(FILE)`                         | the file itself, and the command that made it            |
+//! | `left_out(FILE)`                                      | the number of invalid runs, and the first one's note     |
+//! | `ns`, `two`, `unit(UNIT)`                             | filters: a time, two digits, or the format of UNIT       |
 //!
-//! In PATH, `stages.NAME` and `actors.NAME` are found by name. Runs that are not valid count only where there is no
-//! other; their figure is marked †. A figure of fewer than all runs that have it says of how many.
+//! In PATH, `stages.NAME` and `actors.NAME` are found by name. Invalid runs count only if there is no valid run; their
+//! figure is marked †. A figure that covers only a part of the runs that have it states their number.
 
 use std::fmt;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use tickpath_result::{ResultFile, short_name};
 
 use crate::results::Results;
 
-/// Gives templates their words.
+/// Registers the functions and filters.
 pub fn teach(environment: &mut Environment<'_>, results: Results) {
     let results = Arc::new(results);
     let files = Arc::clone(&results);
@@ -99,7 +99,7 @@ struct Figure {
     low: f64,
     high: f64,
     median: f64,
-    /// What stands behind it where not all runs kept the rules.
+    /// The mark behind it if some runs broke the rules.
     mark: String,
 }
 
@@ -134,7 +134,7 @@ impl Figure {
         Ok(Self { unit, low, high, median, mark })
     }
 
-    /// A figure, or a number as one.
+    /// Returns a figure, or a number as a figure.
     fn of(value: &Value) -> Result<Self, Error> {
         if let Some(figure) = value.downcast_object_ref::<Self>() {
             return Ok(figure.clone());
@@ -161,7 +161,7 @@ impl fmt::Display for Figure {
         if low == high {
             return write!(f, "{high}{mark}");
         }
-        // The unit stands once where both have the same.
+        // The unit appears once if both ends have the same.
         match (low.split_once(' '), high.split_once(' ')) {
             (Some((number, unit)), Some((_, other))) if unit == other => write!(f, "{number} to {high}{mark}"),
             _ => write!(f, "{low} to {high}{mark}"),
@@ -183,7 +183,7 @@ impl Object for Figure {
     }
 }
 
-/// One part of a path; parts of a list go by their names.
+/// Resolves a part of a path; items of a list are found by name.
 fn step<'a>(at: &'a Json, part: &str) -> Option<&'a Json> {
     match at {
         Json::Array(parts) => parts.iter().find(|found| found["name"] == part),
@@ -191,8 +191,8 @@ fn step<'a>(at: &'a Json, part: &str) -> Option<&'a Json> {
     }
 }
 
-/// Whether a run has this value under a key of its own or of its params. The target goes by its short
-/// name: a server's port is another one each time.
+/// Returns whether a run has this value under a key of its own or of its params. The target is compared by its short
+/// name, because a server's port differs each time.
 fn has(run: &Json, key: &str, value: &str) -> bool {
     let found = match run.get(key).or_else(|| run["params"].get(key)) {
         Some(Json::String(found)) => found.clone(),
@@ -203,10 +203,10 @@ fn has(run: &Json, key: &str, value: &str) -> bool {
     found == value || key == "target" && short_name(&found) == value || is_same_number()
 }
 
-/// The level of an interval that need not be said, in percent.
+/// The usual level of an interval in percent, which the text omits.
 const STATED: f64 = 95.0;
 
-/// A ratio of a file, and its interval, with its level where that is lower than usual.
+/// Returns a ratio of a file with its interval, and its level if it is lower than usual.
 fn interval(result: &ResultFile, name: &str) -> Result<String, Error> {
     let found = result.comparisons.iter().find(|found| found.name == name);
     let found = found.ok_or_else(|| wrong(format!("{} compares no {name}", result.command)))?;
@@ -222,7 +222,7 @@ fn interval(result: &ResultFile, name: &str) -> Result<String, Error> {
     Ok(format!("{} ({} to {}{level})", two(ratio), two(low), two(high)))
 }
 
-/// Two digits: 0.021, 2.7, 33, 310.
+/// Formats two digits: 0.021, 2.7, 33, 310.
 fn two(value: f64) -> String {
     let rounded: f64 = format!("{value:.1e}").parse().unwrap_or(value);
     match rounded {
@@ -235,7 +235,7 @@ fn two(value: f64) -> String {
     }
 }
 
-/// From a million a second on in millions.
+/// Formats a rate, in millions from a million a second on.
 fn rate(value: f64) -> String {
     if value >= 1e6 { format!("{} M/s", shown("", value / 1e6)) } else { shown("_per_s", value) }
 }

@@ -1,12 +1,12 @@
-//! Makes the pages whose figures are measured, from result files alone: nobody types a figure.
+//! Generator of the pages with measured figures, from result files alone: no figure is typed by hand.
 //!
 //! ```text
 //!   a bench ── --json ──> results/NAME.json ── pages keep ──> docs/results/NAME.json.gz ─┐
 //!                                                         docs/pages/PAGE.md.j2 ─────────┴── pages ──> docs/PAGE.md
 //! ```
 //!
-//! A template writes `{{ figure("orders", "hops.t0_t2.p50_ns", layout="inline") }}`; `figure.rs` says what that finds.
-//! A test holds every page against its template and the files.
+//! A template writes `{{ figure("orders", "hops.t0_t2.p50_ns", layout="inline") }}`; `figure.rs` describes the
+//! functions. A test checks every page against its template and the files.
 
 mod figure;
 mod results;
@@ -22,7 +22,7 @@ use tickpath_result::short_name;
 
 use crate::results::Results;
 
-/// README's picture: of which result file, and of which target.
+/// README's picture: its path, its result file, and its target.
 const PICTURE: (&str, &str, &str) = ("docs/path.svg", "path", "log");
 
 fn main() -> ExitCode {
@@ -55,7 +55,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Every page that is made: its path, and what it says.
+/// Returns every generated page: its path, and its text.
 fn pages(root: &Path) -> Result<Vec<(String, String)>> {
     let results = Results::load(&root.join(results::FOLDER))?;
     let (path, name, target) = PICTURE;

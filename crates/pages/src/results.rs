@@ -1,4 +1,4 @@
-//! The result files that pages are made from: those of the benches, without their histograms.
+//! The result files of the pages: the benches' results, without their histograms.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -11,7 +11,7 @@ use flate2::write::GzEncoder;
 use tickpath_compare::published;
 use tickpath_result::{ResultFile, Run};
 
-/// Where they lie, under the project's root.
+/// Their folder, under the project's root.
 pub const FOLDER: &str = "docs/results";
 
 const ENDING: &str = ".json.gz";
@@ -20,7 +20,7 @@ const ENDING: &str = ".json.gz";
 pub struct Results(BTreeMap<String, ResultFile>);
 
 impl Results {
-    /// Reads every result file of a folder; what was published is set beside its runs anew, by the rules of today.
+    /// Reads every result file of a folder; published figures are matched with its runs again, by the current rules.
     pub fn load(folder: &Path) -> Result<Self> {
         let mut files = BTreeMap::new();
         for entry in std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
@@ -35,13 +35,13 @@ impl Results {
         Ok(Self(files))
     }
 
-    /// One of them.
+    /// Returns a result file.
     pub fn get(&self, name: &str) -> Result<&ResultFile> {
         self.0.get(name).with_context(|| format!("{FOLDER} has no {name}{ENDING}; make figures measures it"))
     }
 }
 
-/// Puts a result file into the folder: whole but for what no page shows, and the same bytes whenever it is done.
+/// Adds a result file to the folder: without the data that no page shows, and with the same bytes each time.
 pub fn keep(path: &Path, folder: &Path) -> Result<()> {
     let mut result = ResultFile::load(path)?;
     result.runs.iter_mut().for_each(lighten);

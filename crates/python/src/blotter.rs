@@ -1,10 +1,10 @@
 //! `blotter(folder)`: orders, fills and profit of a day, as tables.
 //!
 //! ```text
-//!   journal ── one replay, at the call ──> orders, fills, positions ──> a batch each, which a Table gives out
+//!   journal ── one replay, at the call ──> orders, fills, positions ──> one batch each, exported by a Table
 //! ```
-//! The three tables are of one moment. Their columns are those of `tickpath blotter`; ids are numbers, so that they join the
-//! tables of a journal.
+//! The three tables show the same moment. Their columns are those of `tickpath blotter`; ids are numbers, so that the
+//! tables can be joined with those of a journal.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -20,9 +20,10 @@ use crate::error::Error;
 use crate::journal::place_of;
 use crate::table::{Failure, Table};
 
-/// The orders, fills and positions of a day of an OMS's journal: of the day that goes on, of the one that ended with the
-/// date `day`, like 20261128, or of the one that begins with `first_record`. `marks` are prices to value positions at,
-/// `starts` what they cost at the start of the day, by the names of instruments, in units of 10⁻⁸.
+/// Returns the orders, fills and positions of a day of an OMS's journal: of the present day, of the day that ended with
+/// the date `day`, like 20261128, or of the day that begins with the record `first_record`. `marks` are the prices at
+/// which positions are valued, and `starts` the prices of positions held at the start of the day, by instrument name,
+/// in units of 10⁻⁸.
 #[pyfunction]
 #[pyo3(name = "blotter", signature = (folder, *, day = None, first_record = None, marks = None, starts = None))]
 pub fn open_blotter(
@@ -44,17 +45,18 @@ pub fn open_blotter(
     read.map_err(|e| Error::Connect.raise(py, &e.to_string()))
 }
 
-/// The orders, fills and positions of a day, as they were when it was opened. Profit is by the average cost method.
+/// The orders, fills and positions of a day, at the time of the call to `blotter`. Profit is computed by the average
+/// cost method.
 #[pyclass(frozen, module = "tickpath")]
 pub struct Blotter {
     place: String,
-    /// The date that the day ended with; None if it has not ended.
+    /// The date that the day ended with; None if the day has not ended.
     #[pyo3(get)]
     day: Option<u32>,
-    /// Its first record.
+    /// The first record of the day.
     #[pyo3(get)]
     first_record: u64,
-    /// The record behind the last one that was read.
+    /// The record after the last one that was read.
     #[pyo3(get)]
     before_record: u64,
     orders: RecordBatch,
@@ -64,13 +66,13 @@ pub struct Blotter {
 
 #[pymethods]
 impl Blotter {
-    /// Where its journal lies.
+    /// The place of the journal.
     #[getter]
     fn place(&self) -> &str {
         &self.place
     }
 
-    /// The orders, in the order of their entry.
+    /// The orders, by time of entry.
     #[getter]
     fn orders(&self) -> Table {
         self.table("orders", &self.orders)
@@ -82,7 +84,7 @@ impl Blotter {
         self.table("fills", &self.fills)
     }
 
-    /// The positions with their profit, by account and instrument.
+    /// The positions and their profit, by account and instrument.
     #[getter]
     fn positions(&self) -> Table {
         self.table("positions", &self.positions)

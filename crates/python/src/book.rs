@@ -6,31 +6,32 @@ use tickpath_market::Side;
 
 use crate::report::Report;
 
-/// Statuses of which nothing more becomes.
+/// Final order statuses.
 const OVER: [&str; 5] = ["filled", "canceled", "rejected", "expired", "done_for_day"];
 
-/// Orders and positions, by the reports that were handed over.
+/// Orders and positions, from the reports that were handed over.
 #[derive(Default)]
 pub struct Book {
-    /// How much of each order is filled, by the OMS's id of it: a report that comes twice changes nothing.
+    /// Filled quantity of each order, by the OMS's order id: a duplicate report changes nothing.
     filled: HashMap<u64, i64>,
-    /// Open orders by the OMS's id, and the id that `submit` gave; 0 if that was before this client listened.
+    /// Open orders by the OMS's order id, each with the id that `submit` returned; 0 if the order is older than this
+    /// client's reports.
     open: HashMap<u64, (u64, Report)>,
-    /// By instrument.
+    /// Net quantity by instrument.
     positions: BTreeMap<u32, i64>,
 }
 
 impl Book {
-    /// Takes in a report that is handed over.
+    /// Applies a report that is handed over.
     pub fn take(&mut self, report: &Report) {
         let id = report.order_id;
         if report.denial.is_some() {
-            // The order itself, and not a request to change it.
+            // The order itself was denied, not a request to change it.
             self.open.retain(|order, (own, _)| *order != id || *own != report.client_order_id);
             return;
         }
         let filled = report.cumulative_quantity;
-        // Fills of an order from before this client listened are not ours to count.
+        // Fills from before this client's reports are not counted.
         let first = || if report.exec_type == "trade" { filled - report.last_quantity } else { filled };
         let before = self.filled.insert(id, filled).unwrap_or_else(first);
         let sign = match Side::from_code(report.side) {
@@ -49,18 +50,19 @@ impl Book {
         }
     }
 
-    /// Open orders, by the id that `submit` gave.
+    /// Open orders, by the id that `submit` returned.
     pub fn open(&self) -> BTreeMap<u64, Report> {
         self.open.values().copied().collect()
     }
 
-    /// The oldest order of this client that its venue has not answered: the OMS's id of it, and the id that `submit` gave.
+    /// The oldest order of this client without an answer of its venue: the OMS's order id, and the id that `submit`
+    /// returned.
     pub fn unanswered(&self) -> Option<(u64, u64)> {
         let waits = self.open.iter().filter(|(_, (own, report))| *own != 0 && report.status == Some("pending_new"));
         waits.map(|(id, (own, _))| (*id, *own)).min()
     }
 
-    /// Bought less sold, by instrument.
+    /// Quantity bought less quantity sold, by instrument.
     pub fn positions(&self) -> &BTreeMap<u32, i64> {
         &self.positions
     }

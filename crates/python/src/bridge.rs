@@ -1,11 +1,11 @@
 //! `bridge(source, target, topics)`: carries topics from one bus to another.
 //!
 //! ```text
-//!   bridge() ── starts ──> Carrier, on a thread: opens ──> carries ──> has ended, by close or by what failed
-//!      └──> Bridge ── wait, told, totals, close ── look at it, for 50 ms at a time
+//!   bridge() ── starts ──> Carrier, on a thread: opens ──> carries ──> has ended, by close or by an error
+//!      └──> Bridge ── wait, told, totals, close ── wait for the carrier, up to 50 ms at a time
 //! ```
-//! The carrier's threads never touch Python: they go on while the interpreter is busy, and nobody waits for them at its end.
-//! What fails there is kept, and raised by the next who waits for the end or closes.
+//! The carrier's threads never touch Python: they continue while the interpreter is busy, and are not joined at its
+//! end. An error on such a thread is stored, and raised by the next call that waits for the end or closes.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -27,17 +27,18 @@ use tickpath_relay::{FOREIGN_KIND, Meter, Opening, Outside, RelayError, Totals};
 use crate::bus::{Begin, max_age_ns, policy_of, wait_of};
 use crate::error::{Error, connect_error};
 
-/// How long one look at a carrier may take: so late is a signal seen.
+/// Max duration of one wait for a carrier, and so the delay until a signal is noticed.
 const TURN: Duration = Duration::from_millis(50);
 
-/// The most sentences that wait for somebody to ask for them; of more the oldest are dropped.
+/// Max sentences kept until `told` is called; beyond it the oldest are dropped.
 const MOST_SENTENCES: usize = 1_000;
 
-/// Carries topics from one bus to another, on threads of its own, until it is closed. Returns when both ends are open: what
-/// is published from then on is carried. `topics` is a name, several names, or a dict of names at the source with those at
-/// the target. It begins with the next message ('now'), the oldest ('oldest') or a sequence number; with a folder to `resume`
-/// in, where it was before. What other programs publish gets `foreign_kind`. It waits as `Bus.subscribe` says, and opens the
-/// target's topics by `policy`, `capacity` and `max_age` as `Bus.publisher` does.
+/// Carries topics from one bus to another, on threads of its own, until the bridge is closed. Returns when both ends
+/// are open: every message published from then on is carried. `topics` is a name, several names, or a dict that maps
+/// names at the source to names at the target. A topic starts with the next message ('now'), the oldest ('oldest') or a
+/// sequence number; with a folder to `resume` in, at the position where an earlier run of the bridge stopped. Messages
+/// of other programs get the kind `foreign_kind`. `wait` is as in `Bus.subscribe`; `policy`, `capacity` and `max_age`
+/// open the target's topics as in `Bus.publisher`.
 #[pyfunction]
 #[pyo3(name = "bridge", signature = (source, target, topics, *, start = Begin::Word("now".to_owned()), resume = None, foreign_kind = FOREIGN_KIND, wait = "block", policy = None, capacity = None, max_age = None), text_signature = "(source, target, topics, *, start='now', resume=None, foreign_kind=128, wait='block', policy=None, capacity=None, max_age=None)")]
 #[allow(clippy::too_many_arguments, reason = "each is a keyword in Python")]
@@ -83,7 +84,7 @@ pub fn start_bridge(
     Ok(Bridge { carrier, is_told: AtomicBool::new(false), born: Birthplace::here() })
 }
 
-/// The topics that Python names.
+/// Parses the topics given by Python.
 fn routes(topics: &Bound<'_, PyAny>) -> PyResult<Vec<Route>> {
     let name = |given: &Bound<'_, PyAny>| {
         let sentence = "a topic is text; give a name, several names, or a dict of names here and names there";
@@ -108,49 +109,51 @@ fn routes(topics: &Bound<'_, PyAny>) -> PyResult<Vec<Route>> {
     Ok(routes)
 }
 
-/// Carries topics from one bus to another, until it is closed. Use it in a `with` block, or close it: what has ended it
-/// before is raised there, unless `wait` has raised it. Threads may share it.
+/// A running bridge, which carries topics from one bus to another. Use it in a `with` block, or close it: `close`
+/// raises the error that ended the bridge, unless `wait` has raised it. Threads may share a bridge.
 #[pyclass(frozen, module = "tickpath")]
 pub struct Bridge {
     carrier: Arc<Carrier>,
-    /// What has ended it was raised.
+    /// The error that ended the bridge was raised.
     is_told: AtomicBool,
     born: Birthplace,
 }
 
-/// What was carried of one topic so far.
+/// Totals of one topic that a bridge carries.
 #[pyclass(frozen, get_all, module = "tickpath")]
 pub struct Carried {
-    /// Messages.
+    /// Messages carried.
     messages: u64,
-    /// Of them, those that came from other programs.
+    /// Messages carried that other programs had published.
     foreign: u64,
-    /// Of them, those that another host had stamped, and which got the time at which they came.
+    /// Messages carried that were stamped on another host, and got the time of their arrival as their stamp.
     elsewhere: u64,
-    /// Messages that were dropped because they are longer than the target takes.
+    /// Messages dropped because they are longer than the target accepts.
     too_long: u64,
-    /// Bytes of their payloads.
+    /// Payload bytes carried.
     bytes: u64,
-    /// Losses at the source or on the way here, each of one message or more; the target's subscribers are told of them.
+    /// Losses at the source or on the way to the bridge, each of one message or more; the target's subscribers are
+    /// notified of each.
     gaps: u64,
-    /// Messages that were lost in them, as far as somebody counted.
+    /// Messages lost in these gaps, as far as they were counted.
     missed: u64,
-    /// Losses of which nobody knows how many messages they were.
+    /// Gaps whose number of messages is unknown.
     uncounted: u64,
-    /// Messages that a full target refused at first, and took later.
+    /// Messages that a full target refused at first, and accepted later.
     refused: u64,
-    /// Messages that had come when it was closed, and were not published.
+    /// Messages that had arrived when the bridge was closed, and were not published.
     left: u64,
-    /// The median of how long it had each message, in nanoseconds; None on too few messages.
+    /// Median time that a message spent in the bridge, in nanoseconds; None if there are too few messages.
     delay_p50_ns: Option<u64>,
-    /// The 99th percentile of that.
+    /// 99th percentile of the time that a message spent in the bridge, in nanoseconds; None if there are too few
+    /// messages.
     delay_p99_ns: Option<u64>,
 }
 
 #[pymethods]
 impl Bridge {
-    /// Waits until it has ended, or `timeout` seconds are over; True if it has ended. Raises what has ended it, unless that
-    /// was `close`.
+    /// Waits until the bridge has ended, or `timeout` seconds are over; returns True if the bridge has ended. Raises
+    /// the error that ended the bridge; an end by `close` is no error.
     #[pyo3(signature = (timeout = None))]
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
         self.check(py)?;
@@ -170,14 +173,14 @@ impl Bridge {
         }
     }
 
-    /// What it had to tell since the last call, in sentences, oldest first: that it carries, each loss, a target that takes
-    /// nothing now. It keeps the last 1,000.
+    /// Returns the messages about the bridge since the last call, as sentences, oldest first: that topics are carried,
+    /// each loss, a target that accepts nothing at present. At most the last 1,000 are kept.
     fn told(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         self.check(py)?;
         Ok(self.carrier.take_sentences())
     }
 
-    /// What was carried so far, by the topics' names at the source.
+    /// Returns the totals carried so far, by the topics' names at the source.
     fn totals<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.check(py)?;
         let told = PyDict::new(py);
@@ -187,8 +190,8 @@ impl Bridge {
         Ok(told)
     }
 
-    /// Ends it, and returns when it has ended: about a tenth of a second. Raises what had ended it before, unless that was
-    /// raised already. A second time does nothing.
+    /// Ends the bridge; returns when the bridge has ended, after about a tenth of a second. Raises the error that had
+    /// ended the bridge before, unless that was raised already; a second call does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.end(py)?.map_or(Ok(()), |failure| Err(failure.exception(py)))
     }
@@ -202,7 +205,7 @@ impl Bridge {
         let Some(failure) = self.end(py)? else { return Ok(()) };
         match raised.get_item(1).ok().filter(|value| !value.is_none()) {
             None => Err(failure.exception(py)),
-            // What was raised in the block goes on, and has the other beside it.
+            // The exception raised in the block propagates, with the bridge's failure as a note.
             Some(value) => {
                 value.call_method1("add_note", (format!("the bridge had ended: {}", failure.sentence),)).map(|_| ())
             }
@@ -211,8 +214,8 @@ impl Bridge {
 }
 
 impl Bridge {
-    /// Stops it and waits for the end; gives what had ended it before, if nobody was told. A fork ends nothing: it is the
-    /// parent's.
+    /// Stops the carrier and waits for its end; returns its earlier failure unless that was raised already. A fork
+    /// stops nothing: the carrier belongs to the parent.
     fn end(&self, py: Python<'_>) -> PyResult<Option<Failure>> {
         if self.born.is_elsewhere() {
             return Ok(None);
@@ -224,7 +227,7 @@ impl Bridge {
         })
     }
 
-    /// Refuses a fork.
+    /// Rejects calls in a forked process.
     fn check(&self, py: Python<'_>) -> PyResult<()> {
         if self.born.is_elsewhere() {
             let sentence = "this bridge was started before the process was forked; start another one here";
@@ -240,7 +243,7 @@ impl Drop for Bridge {
             return;
         }
         self.carrier.stop.store(true, Ordering::Relaxed);
-        // Its topics are free when this returns. Where there is no interpreter any more, the process ends it.
+        // The topics are released when this returns. Without an interpreter, the end of the process ends the carrier.
         let carrier = &self.carrier;
         Python::try_attach(|py| py.detach(|| while carrier.look(Stage::has_ended, TURN).ended().is_none() {}));
     }
@@ -275,41 +278,41 @@ impl Carried {
     }
 }
 
-/// What carries, and what is known of it. Its thread alone changes its stage.
+/// Worker of a bridge, with its state. Only its thread changes the stage.
 struct Carrier {
     settings: Settings,
-    /// One for each route.
+    /// One meter per route.
     meters: Vec<Meter>,
     clock: HostClock,
-    /// It is to end.
+    /// The carrier should stop.
     stop: AtomicBool,
     stage: Mutex<Stage>,
-    /// The stage is another one.
+    /// Notified when the stage changes.
     is_further: Condvar,
     sentences: Mutex<VecDeque<String>>,
 }
 
-/// How far it is.
+/// Progress of a carrier.
 #[derive(Debug, Clone)]
 enum Stage {
-    /// It connects to both ends, and opens the topics.
+    /// Connecting to both ends and opening the topics.
     Opening,
-    /// It carries.
+    /// Carrying messages.
     Carrying,
-    /// It has let go of all.
+    /// All topics and connections are released.
     Over(Ended),
 }
 
-/// How it has ended.
+/// Reason for a carrier's end.
 #[derive(Debug, Clone)]
 enum Ended {
-    /// As it was told to.
+    /// Stopped on request.
     Stopped,
-    /// It could not go on.
+    /// Stopped by an error.
     Failed(Failure),
 }
 
-/// What has ended it: the exception that tells it.
+/// Error that ended a carrier: the class and text of its exception.
 #[derive(Debug, Clone)]
 struct Failure {
     class: Error,
@@ -329,7 +332,7 @@ impl Carrier {
         }
     }
 
-    /// Opens and carries, to the end, and says how that came.
+    /// Opens and carries until the end, and stores the reason for the end.
     fn work(&self) {
         let ended = match catch_unwind(AssertUnwindSafe(|| self.carry())) {
             Ok(Ok(())) => Ended::Stopped,
@@ -350,7 +353,8 @@ impl Carrier {
         opened.carry()
     }
 
-    /// Waits until the topics are open; raises why they are not. A signal ends it as soon as its servers have answered.
+    /// Waits until the topics are open; raises the reason if opening fails. A signal ends the wait as soon as the
+    /// servers have answered.
     fn await_open(&self, py: Python<'_>) -> PyResult<()> {
         loop {
             py.check_signals().inspect_err(|_| self.stop.store(true, Ordering::Relaxed))?;
@@ -362,7 +366,7 @@ impl Carrier {
         }
     }
 
-    /// Waits for the end, looking for signals; none if it has not come in so long.
+    /// Waits for the end and checks signals meanwhile. Returns None if the timeout expires first.
     fn await_end(&self, py: Python<'_>, timeout: Duration) -> PyResult<Option<Ended>> {
         let begun = self.clock.ticks();
         loop {
@@ -376,7 +380,7 @@ impl Carrier {
         }
     }
 
-    /// Waits until it is as far as that, or the time is over; gives how far it is.
+    /// Waits until the stage is reached or the time is over; returns the present stage.
     fn look(&self, is_there: fn(&Stage) -> bool, most: Duration) -> Stage {
         let waited = self.is_further.wait_timeout_while(self.stage(), most, |stage| !is_there(stage));
         let (stage, _) = waited.unwrap_or_else(PoisonError::into_inner);

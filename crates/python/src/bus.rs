@@ -1,4 +1,4 @@
-//! `connect(url)`: where topics and queues are.
+//! `connect(url)`: a bus with its topics and queues.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
@@ -19,7 +19,7 @@ use crate::queue::{Puller, Pusher};
 use crate::subscription::Subscription;
 use crate::topic::{Publisher, Subscriber};
 
-/// Connects to where topics and queues live: shm://, file:///FOLDER, redis://HOST, nats://HOST, amqp://HOST, kafka://HOST.
+/// Connects to a message bus at a URL: shm://, file:///FOLDER, redis://HOST, nats://HOST, amqp://HOST, kafka://HOST.
 #[pyfunction]
 pub fn connect(py: Python<'_>, url: &str) -> PyResult<Bus> {
     let clock = HostClock::get().map_err(|e| Error::Connect.raise(py, &e.to_string()))?;
@@ -29,19 +29,20 @@ pub fn connect(py: Python<'_>, url: &str) -> PyResult<Bus> {
     Ok(Bus { handle: Handle::new("bus", without_login(&url), opened), loans: Arc::default(), clock, is_quick })
 }
 
-/// Where topics and queues live. Threads may share it. Use it in a `with` block, or close it; what it opened stays open.
+/// A connection to topics and queues. Threads may share a bus. Use it in a `with` block, or close it; objects opened
+/// from the bus stay open.
 #[pyclass(frozen, module = "tickpath")]
 pub struct Bus {
     handle: Handle<Box<dyn Connection>>,
-    /// What is lent of its topics.
+    /// Lent messages of the bus's topics.
     loans: Arc<Loans>,
     clock: HostClock,
-    /// What it carries takes less time than to give the interpreter away.
+    /// A call to the transport takes less time than releasing the interpreter.
     is_quick: bool,
 }
 
 impl Bus {
-    /// Asks the connection, without the interpreter.
+    /// Calls the connection without holding the interpreter.
     fn ask<R: Send>(
         &self,
         py: Python<'_>,
@@ -50,7 +51,7 @@ impl Bus {
         self.handle.in_turn(py, act)?.map_err(|e| connect_error(py, &e))
     }
 
-    /// Where a topic or a queue is, for people.
+    /// Describes the place of a topic or a queue in error messages.
     fn place_of(&self, name: &str) -> String {
         format!("'{name}' at {}", self.handle.place())
     }
@@ -86,9 +87,9 @@ impl Bus {
         self.handle.shown("Bus")
     }
 
-    /// Opens a topic for publishing. A full topic does as `policy` says: 'overwrite', 'fail' or 'keep'; if none is named,
-    /// as the first of `capabilities()['policies']`. It holds about `capacity` bytes, a mebibyte if none are given, and with
-    /// 'overwrite' nothing older than `max_age` seconds, where the transport can do that.
+    /// Opens a topic for publishing. `policy` is the behaviour of a full topic: 'overwrite', 'fail' or 'keep', by
+    /// default the first of `capabilities()['policies']`. The topic holds about `capacity` bytes, by default a
+    /// mebibyte, and with 'overwrite' no message older than `max_age` seconds, where the transport supports an age.
     #[pyo3(signature = (topic, policy = None, *, capacity = None, max_age = None))]
     fn publisher(
         &self,
@@ -106,9 +107,9 @@ impl Bus {
         Ok(Publisher::new(opened, self.place_of(topic), self.clock, self.is_quick))
     }
 
-    /// Subscribes to a topic, whether or not somebody publishes it yet. It begins with the next message ('now'), the oldest
-    /// that is there ('oldest'), a sequence number, or behind a token. It waits 'block'ing, 'busy', by 'yield' or 'adaptive'.
-    /// A list of topics gives one MultiSubscriber of them all.
+    /// Subscribes to a topic, with or without a publisher yet. `start` is the next message ('now'), the oldest
+    /// available ('oldest'), a sequence number, or a token, behind which the subscriber resumes. `wait` is 'block',
+    /// 'busy', 'yield' or 'adaptive'. A list of topics gives one MultiSubscriber of them all.
     #[pyo3(signature = (topic, start = GivenStart(None), *, wait = "block"), text_signature = "(self, topic, start='now', *, wait='block')")]
     fn subscribe<'py>(
         this: &Bound<'py, Self>,
@@ -133,10 +134,10 @@ impl Bus {
         Ok(Bound::new(py, MultiSubscriber::new(opened, !wait.sleeps(), bus.clock))?.into_any())
     }
 
-    /// Opens a queue for pushing, and makes it if it is not there. Pushers and pullers of one queue agree on its
-    /// `delivery`: 'at-most-once' or 'at-least-once', by default the first of `capabilities()['deliveries']`. It holds about
-    /// `capacity` bytes, where it has a bound. What was delivered `most_deliveries` times, and never acknowledged, goes into
-    /// the queue NAME.dead.
+    /// Opens a queue for pushing, and creates the queue if it does not exist. Pushers and pullers of a queue must agree
+    /// on its `delivery`: 'at-most-once' or 'at-least-once', by default the first of `capabilities()['deliveries']`. A
+    /// bounded queue holds about `capacity` bytes. A message delivered `most_deliveries` times without an
+    /// acknowledgement moves to the dead-letter queue NAME.dead.
     #[pyo3(signature = (queue, delivery = None, *, capacity = None, most_deliveries = None))]
     fn pusher(
         &self,
@@ -151,8 +152,9 @@ impl Bus {
         Ok(Pusher::new(opened, self.place_of(queue), self.clock))
     }
 
-    /// Opens a queue for pulling, whether or not somebody has pushed yet. `delivery`, `capacity` and `most_deliveries` are
-    /// those of `pusher`. It waits as a subscriber does; a task can await one that waits by 'block' only.
+    /// Opens a queue for pulling, whether or not a message has been pushed yet. `delivery`, `capacity` and
+    /// `most_deliveries` are as in `pusher`. `wait` is as in `subscribe`; a task can await only a puller whose `wait`
+    /// is 'block'.
     #[pyo3(signature = (queue, delivery = None, *, wait = "block", capacity = None, most_deliveries = None))]
     fn puller(
         &self,
@@ -169,34 +171,36 @@ impl Bus {
         Ok(Puller::new(opened, self.place_of(queue), self.clock, wait))
     }
 
-    /// Removes what a topic has left. A topic that does not exist is no error.
+    /// Removes the data that a topic has left. A missing topic is no error.
     fn remove(&self, py: Python<'_>, topic: &str) -> PyResult<()> {
         self.ask(py, |connection| connection.remove(topic))
     }
 
-    /// Removes a queue with all that is in it. A queue that does not exist is no error.
+    /// Removes a queue with all its messages. A missing queue is no error.
     fn remove_queue(&self, py: Python<'_>, queue: &str) -> PyResult<()> {
         self.ask(py, |connection| connection.remove_queue(queue))
     }
 
-    /// How many messages wait in a queue that nobody has taken; None where the transport cannot tell.
+    /// Returns the number of messages in a queue that no puller has taken; None where the transport does not report the
+    /// number.
     fn waiting(&self, py: Python<'_>, queue: &str) -> PyResult<Option<u64>> {
         self.ask(py, |connection| connection.waiting(queue))
     }
 
-    /// How the server may lose or refuse what is pushed to a queue, by its own settings, in a sentence; None if it does neither.
-    /// RabbitMQ's policies are read by its management API, whose port `?management=PORT` names; where nobody knows, that is an
-    /// error.
+    /// Returns a sentence on how the server's own settings may lose or refuse messages pushed to a queue; None if they
+    /// do neither. RabbitMQ's policies are read by its management API, whose port `?management=PORT` names; policies
+    /// that cannot be read are an error.
     fn may_drop(&self, py: Python<'_>, queue: &str) -> PyResult<Option<String>> {
         self.ask(py, |connection| connection.may_drop(queue))
     }
 
-    /// What topics can do here, and how queues deliver: 'sequences' (messages have numbers, and losses are counted),
-    /// 'history' (a subscriber can start at the oldest message, or behind a token), 'max_age', 'single_publisher' (a second one
-    /// is refused), 'publisher_liveness' (a subscriber knows whether somebody publishes), 'whole_batches' (who sees the first
-    /// message of one finds all, unless it takes more than a sixteenth of its topic), 'policies' and 'deliveries', the usual
-    /// one first, 'lends' (the policies whose messages `Subscriber.lend` lends), and 'max_payload', the longest payload that
-    /// is sure to pass, in bytes.
+    /// Returns the features of topics and queues on this bus: 'sequences' (messages have sequence numbers, and losses
+    /// are counted), 'history' (a subscriber can start at the oldest message, or behind a token), 'max_age',
+    /// 'single_publisher' (a second publisher is refused), 'publisher_liveness' (a subscriber knows whether the topic
+    /// has a publisher), 'whole_batches' (a subscriber that receives the first message of a batch finds all of them,
+    /// unless the batch takes more than a sixteenth of its topic), 'policies' and 'deliveries', the default first,
+    /// 'lends' (the policies whose messages `Subscriber.lend` lends), and 'max_payload', the longest payload that is
+    /// sure to pass, in bytes.
     fn capabilities<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (can, queues) =
             self.handle.in_turn(py, |connection| (connection.capabilities(), connection.queue_capabilities()))?;
@@ -214,7 +218,7 @@ impl Bus {
         Ok(told)
     }
 
-    /// Closes it; a second time does nothing. While a message of one of its topics is lent it raises BufferError instead:
+    /// Closes the bus; a second call does nothing. Raises BufferError while a message of one of its topics is lent:
     /// close the frames first.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         if self.handle.is_open() {
@@ -261,8 +265,8 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Topics {
     }
 }
 
-/// Start of a subscription: a [`Begin`], or of several topics a dict of them by topic. `None` is an argument left out; Python's
-/// None is one that was given.
+/// Start of a subscription: a [`Begin`], or for several topics a dict of starts by topic. `None` is an omitted
+/// argument; Python's None is an explicit one.
 struct GivenStart<'py>(Option<Bound<'py, PyAny>>);
 
 impl<'py> FromPyObject<'_, 'py> for GivenStart<'py> {
@@ -273,7 +277,7 @@ impl<'py> FromPyObject<'_, 'py> for GivenStart<'py> {
     }
 }
 
-/// Where a subscription begins, as Python says it.
+/// Start of a subscription, as given by Python.
 pub enum Begin {
     /// 'now', 'oldest' or a token.
     Word(String),
@@ -299,7 +303,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Begin {
 }
 
 impl Begin {
-    /// As the bus takes it.
+    /// Converts to the bus's type.
     pub fn start(self) -> PyResult<Start> {
         match self {
             Self::Sequence(sequence) => Ok(Start::Sequence(sequence)),
@@ -312,8 +316,8 @@ impl Begin {
     }
 }
 
-/// The start of each of several topics: 'now' or 'oldest' for all, or a dict of starts by topic, in which one that is missing or
-/// None is the oldest message.
+/// Returns the start of each of several topics: 'now' or 'oldest' for all, or a dict of starts by topic, in which a
+/// topic that is missing or None starts at the oldest message.
 fn starts<'a>(topics: &'a [String], given: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<(&'a str, Start)>> {
     if topics.is_empty() {
         return Err(PyValueError::new_err("no topic is named; give one or more, as in bus.subscribe(['btc', 'eth'])"));
@@ -359,17 +363,17 @@ fn no_deliveries() -> PyErr {
     PyValueError::new_err("most_deliveries=0 would let nothing through; give 1 or more, or None for no end")
 }
 
-/// How to wait, by its word on the command line.
+/// Parses the name of a wait mode, as on the command line.
 pub fn wait_of(word: &str) -> PyResult<Wait> {
     by_name("wait", word, &[Wait::Busy, Wait::Yield, Wait::Block, Wait::Adaptive], Wait::name)
 }
 
-/// What a full topic does, by its word on the command line.
+/// Parses the name of a policy, as on the command line.
 pub fn policy_of(word: &str) -> PyResult<Policy> {
     by_name("policy", word, &Policy::ALL, Policy::name)
 }
 
-/// How old messages get, in nanoseconds, of seconds.
+/// Converts a maximum age from seconds to nanoseconds.
 pub fn max_age_ns(seconds: Option<f64>) -> PyResult<Option<u64>> {
     match seconds {
         None => Ok(None),
@@ -378,7 +382,7 @@ pub fn max_age_ns(seconds: Option<f64>) -> PyResult<Option<u64>> {
     }
 }
 
-/// One of several by its word on the command line.
+/// Finds a value by its name on the command line.
 pub fn by_name<T: Copy>(what: &str, word: &str, all: &[T], name: fn(T) -> &'static str) -> PyResult<T> {
     all.iter().copied().find(|&one| name(one) == word).ok_or_else(|| {
         let names: Vec<_> = all.iter().map(|&one| format!("'{}'", name(one))).collect();

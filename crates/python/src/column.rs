@@ -1,6 +1,6 @@
-//! Columns of a table, as Arrow has them, while they are filled.
+//! Arrow columns of a table, while they are filled.
 //!
-//! | of ours | in Arrow |
+//! | type here | Arrow type |
 //! |---|---|
 //! | prices and quantities | `decimal128(19, 8)`, which takes every one of them |
 //! | sums of quantities, averages; money | `decimal128(38, 8)`; `decimal128(38, 16)` |
@@ -22,22 +22,22 @@ use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use tickpath_clock::Calibration;
 use tickpath_market::{ExecType, OrdStatus, OrderType, PositionEffect, Side, TimeInForce};
 
-/// Digits of the longest decimals that Arrow has in 128 bits.
+/// Max digits of a 128-bit Arrow decimal.
 const MOST_DIGITS: u8 = 38;
 
-/// The columns of one kind of rows; `columns!` makes them of a struct.
+/// The columns of one kind of rows; `columns!` implements the trait for a struct.
 pub trait Columns: Default + Send + 'static {
-    /// Takes them out with all their rows; the next row begins them anew.
+    /// Takes out the columns with all their rows, and leaves them empty.
     fn take(&mut self) -> Vec<Column>;
 }
 
-/// What fills a column, or two.
+/// Builder of one column, or of two.
 pub trait Values: Default {
-    /// Takes them out.
+    /// Moves the finished columns into `into`, and leaves the builder empty.
     fn take(&mut self, name: &str, into: &mut Vec<Column>);
 }
 
-/// A column that is whole.
+/// A finished column.
 pub struct Column {
     field: Field,
     values: ArrayRef,
@@ -50,7 +50,7 @@ impl Column {
     }
 }
 
-/// A struct whose fields are [`Values`], each called as its column is.
+/// Defines a struct whose fields are [`Values`], each named like its column.
 macro_rules! columns {
     ($(#[$meta:meta])* $vis:vis struct $name:ident { $($field:ident: $values:ty,)+ }) => {
         $(#[$meta])*
@@ -72,7 +72,7 @@ macro_rules! columns {
 pub(crate) use columns;
 
 columns! {
-    /// What every row begins with: its number in its log, its stamp, and when that was.
+    /// Leading columns of every row: sequence number in its log, stamp, and time.
     pub struct Heads {
         sequence: UInt64Builder,
         stamp: UInt64Builder,
@@ -89,27 +89,27 @@ impl Heads {
     }
 }
 
-/// Rows that are not handed over yet.
+/// Rows that were not handed over yet.
 #[derive(Default)]
 pub struct Rows<C> {
     pub heads: Heads,
-    /// What they hold beside that.
+    /// The columns after the leading ones.
     pub columns: C,
 }
 
 impl<C: Columns> Rows<C> {
-    /// How many there are.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.heads.sequence.values_slice().len()
     }
 
-    /// What their columns are called and hold.
+    /// Returns the names and types of the columns.
     pub fn schema() -> SchemaRef {
         let columns = Self::default().take();
         Arc::new(Schema::new(columns.into_iter().map(|column| column.field).collect::<Vec<_>>()))
     }
 
-    /// Takes them out.
+    /// Takes the rows out as a batch.
     pub fn batch(&mut self, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
         let columns = self.take().into_iter().map(|column| column.values).collect();
         RecordBatch::try_new(Arc::clone(schema), columns)
@@ -122,7 +122,7 @@ impl<C: Columns> Rows<C> {
     }
 }
 
-/// Takes the rows out of columns that need nothing before them: no number in a log, no stamp.
+/// Takes the rows out of columns without the leading ones: no sequence number, no stamp.
 pub fn batch_of(columns: &mut impl Columns) -> Result<RecordBatch, ArrowError> {
     let (fields, values): (Vec<Field>, Vec<ArrayRef>) =
         columns.take().into_iter().map(|column| (column.field, column.values)).unzip();
@@ -141,7 +141,7 @@ impl<T: ByteArrayType> Values for GenericByteBuilder<T> {
     }
 }
 
-/// Values of which some are null: not known, or saying nothing there.
+/// Builder of nullable values: a null is unknown or does not apply.
 #[derive(Default)]
 pub struct OrNull<V>(V);
 
@@ -177,12 +177,12 @@ impl Default for Decimals {
 }
 
 impl Decimals {
-    /// One in units of 10⁻⁸.
+    /// Appends a value in units of 10⁻⁸.
     pub fn push(&mut self, units: i64) {
         self.0.append_value(units.into());
     }
 
-    /// The same, or null.
+    /// Appends a value in units of 10⁻⁸, or null.
     pub fn push_known(&mut self, units: Option<i64>) {
         self.0.append_option(units.map(i128::from));
     }
@@ -204,7 +204,7 @@ impl<const SCALE: i8> Default for Wide<SCALE> {
 }
 
 impl<const SCALE: i8> Wide<SCALE> {
-    /// One in units of its last decimal; null if it is not known, or has more digits.
+    /// Appends a value in units of its last decimal; null if it is unknown or too long.
     pub fn push(&mut self, units: Option<i128>) {
         self.0.append_option(units.filter(|units| units.unsigned_abs() < 10_u128.pow(MOST_DIGITS.into())));
     }
@@ -226,7 +226,7 @@ impl Default for Integers {
 }
 
 impl Integers {
-    /// One; null if it has more digits.
+    /// Appends a number; null if it has more digits.
     pub fn push(&mut self, number: i128) {
         const MOST: u128 = 10_u128.pow(38) - 1;
         self.0.append_option((number.unsigned_abs() <= MOST).then_some(number));
@@ -239,7 +239,7 @@ impl Values for Integers {
     }
 }
 
-/// Moments.
+/// Timestamps in UTC.
 pub struct Times(TimestampNanosecondBuilder);
 
 impl Default for Times {
@@ -249,12 +249,13 @@ impl Default for Times {
 }
 
 impl Times {
-    /// One, in nanoseconds since the Unix epoch; what lies before it has wrapped around.
+    /// Appends a time in nanoseconds since the Unix epoch; a time before the epoch has wrapped around, and becomes
+    /// negative again.
     pub fn push(&mut self, utc_ns: u64) {
         self.0.append_value(utc_ns.cast_signed());
     }
 
-    /// The same, or null.
+    /// Appends a time, or null.
     pub fn push_known(&mut self, utc_ns: Option<u64>) {
         self.0.append_option(utc_ns.map(u64::cast_signed));
     }
@@ -266,7 +267,7 @@ impl Values for Times {
     }
 }
 
-/// Stamps of which some are not known, and when each was: two columns.
+/// Stamps that may be unknown, with their times: two columns.
 #[derive(Default)]
 pub struct Stamps {
     ticks: OrNull<UInt64Builder>,
@@ -274,7 +275,7 @@ pub struct Stamps {
 }
 
 impl Stamps {
-    /// One of this clock; null if it is zero.
+    /// Appends a stamp of this clock; null if the stamp is zero.
     pub fn push(&mut self, ticks: u64, clock: &Calibration) {
         let known = (ticks != 0).then_some(ticks);
         self.ticks.append_option(known);
@@ -289,9 +290,9 @@ impl Values for Stamps {
     }
 }
 
-/// What has codes.
+/// A type with numeric codes.
 pub trait Coded: Debug + Sized {
-    /// What this code says, if it is known.
+    /// Returns the value of a code, if the code is known.
     fn named(code: u8) -> Option<Self>;
 }
 
@@ -307,9 +308,9 @@ macro_rules! coded {
 
 coded!(ExecType, OrdStatus, OrderType, PositionEffect, Side, TimeInForce);
 
-/// Codes, as words; null where one is not known.
+/// Codes as words; null for an unknown code.
 pub struct Codes<T> {
-    /// By code.
+    /// Words, indexed by code.
     words: Vec<Option<String>>,
     values: OrNull<StringBuilder>,
     of: PhantomData<fn() -> T>,
@@ -323,7 +324,7 @@ impl<T: Coded> Default for Codes<T> {
 }
 
 impl<T: Coded> Codes<T> {
-    /// One, or none.
+    /// Appends the word of a code, or null.
     pub fn push(&mut self, code: Option<u8>) {
         let Self { words, values, .. } = self;
         values.append_option(code.and_then(|code| words.get(usize::from(code))?.as_deref()));
@@ -336,7 +337,7 @@ impl<T: Coded> Values for Codes<T> {
     }
 }
 
-/// `GoodTillCancel` is `good_till_cancel`.
+/// Converts `GoodTillCancel` to `good_till_cancel`.
 fn word(name: &str) -> String {
     let mut word = String::new();
     for letter in name.chars() {

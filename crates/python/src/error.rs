@@ -1,4 +1,4 @@
-//! Exceptions. Their classes are Python's own, in `tickpath.errors`.
+//! Exceptions, whose classes are defined in Python, in `tickpath.errors`.
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -10,42 +10,42 @@ use tickpath_market::Request;
 /// A class of `tickpath.errors`.
 #[derive(Debug, Clone, Copy)]
 pub enum Error {
-    /// There is no connection, or what was asked for is refused.
+    /// A connection failed, or a request was refused.
     Connect,
-    /// A message is not published, or nobody knows.
+    /// A message was not published, or is in doubt.
     Publish,
     /// A topic is full.
     Full,
-    /// Nobody is subscribed to a topic that fails.
+    /// No subscriber on a topic with policy `fail`.
     NoSubscriber,
     /// A message is too long.
     TooLarge,
-    /// Nobody knows what became of a message.
+    /// A message is in doubt.
     Unknown,
-    /// A batch is published in part, or may be.
+    /// A batch was published in part, or may have been.
     Batch,
-    /// Nothing can be received.
+    /// Receiving failed.
     Receive,
     /// A topic lends no messages.
     NotLent,
-    /// What was handed over is not acknowledged.
+    /// Messages that were handed over are not acknowledged.
     NotAcknowledged,
-    /// What a queue held is gone.
+    /// The messages of a queue are gone.
     Gone,
-    /// A request did not leave.
+    /// A request was not sent.
     NotSent,
     /// A session with an OMS has ended for good.
     SessionEnded,
-    /// It is closed.
+    /// The handle is closed.
     Closed,
-    /// Another thread uses it.
+    /// Another thread is using the handle.
     InUse,
-    /// It was opened before a fork.
+    /// The handle was opened before a fork.
     Forked,
 }
 
 impl Error {
-    /// What its class is called.
+    /// The name of the class in `tickpath.errors`.
     fn name(self) -> &'static str {
         match self {
             Self::Connect => "ConnectError",
@@ -67,12 +67,12 @@ impl Error {
         }
     }
 
-    /// The exception with this sentence.
+    /// Creates the exception with this sentence.
     pub fn raise(self, py: Python<'_>, sentence: &str) -> PyErr {
         self.raise_with(py, sentence, &[])
     }
 
-    /// The same with attributes.
+    /// Creates the exception with this sentence and these attributes.
     fn raise_with(self, py: Python<'_>, sentence: &str, attributes: &[(&str, Bound<'_, PyAny>)]) -> PyErr {
         let made = self.class(py).and_then(|class| {
             let made = class.call1((sentence,))?;
@@ -91,12 +91,12 @@ impl Error {
     }
 }
 
-/// Why there is no connection, publisher, subscriber or queue.
+/// Creates the exception for a failure to open a connection, publisher, subscriber or queue.
 pub fn connect_error(py: Python<'_>, error: &ConnectError) -> PyErr {
     Error::Connect.raise(py, &error.to_string())
 }
 
-/// Why a message was not published or pushed.
+/// Creates the exception for a message that was not published or pushed.
 pub fn publish_error(py: Python<'_>, error: &PublishError) -> PyErr {
     let class = match error {
         PublishError::Full => Error::Full,
@@ -111,7 +111,7 @@ pub fn publish_error(py: Python<'_>, error: &PublishError) -> PyErr {
     }
 }
 
-/// What became of a batch.
+/// Creates the exception for a batch, with the fate of its messages.
 pub fn batch_error(py: Python<'_>, error: &BatchError) -> PyErr {
     let attributes = || -> PyResult<[(&str, Bound<'_, PyAny>); 3]> {
         Ok([
@@ -130,7 +130,7 @@ pub fn batch_error(py: Python<'_>, error: &BatchError) -> PyErr {
     }
 }
 
-/// Why nothing can be received.
+/// Creates the exception for a failure to receive.
 pub fn receive_error(py: Python<'_>, error: &ReceiveError) -> PyErr {
     let class = match error {
         ReceiveError::NotAcknowledged(_) => Error::NotAcknowledged,
@@ -140,7 +140,7 @@ pub fn receive_error(py: Python<'_>, error: &ReceiveError) -> PyErr {
     class.raise(py, &error.to_string())
 }
 
-/// Why a message is not lent.
+/// Creates the exception for a message that cannot be lent.
 pub fn lend_error(py: Python<'_>, error: &LendError) -> PyErr {
     match error {
         LendError::NotHere(_) => Error::NotLent.raise(py, &error.to_string()),
@@ -148,7 +148,7 @@ pub fn lend_error(py: Python<'_>, error: &LendError) -> PyErr {
     }
 }
 
-/// Why a request did not leave.
+/// Creates the exception for a request that was not sent.
 pub fn not_sent(py: Python<'_>, error: &SendError<Request>) -> PyErr {
     let may_pass = matches!(error, SendError::Full(_) | SendError::Disconnected(_));
     match may_pass.into_pyobject(py) {
@@ -159,7 +159,7 @@ pub fn not_sent(py: Python<'_>, error: &SendError<Request>) -> PyErr {
     }
 }
 
-/// Why a session is over.
+/// Creates the exception for a session that has ended.
 pub fn session_ended(py: Python<'_>, error: &ClientError) -> PyErr {
     let of_another = "give each program a session= of its own";
     let remedy = if error.is_of_another() { of_another } else { "open the orders again" };

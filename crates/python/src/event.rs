@@ -1,4 +1,4 @@
-//! What a subscriber finds, as small frozen objects. Prices and quantities are whole numbers of 10⁻⁸.
+//! Events of a subscriber, as small frozen objects. Prices and quantities are whole numbers of 10⁻⁸.
 
 use std::fmt::Write;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -9,25 +9,25 @@ use pyo3::types::{PyBytes, PyInt, PyString, PyTuple, PyType};
 use tickpath_market::{self as market, Kind, Price, Quantity, SymbolId};
 use zerocopy::{FromBytes, IntoBytes};
 
-/// The best bid and offer.
+/// The best bid and offer of an instrument.
 #[pyclass(frozen, get_all, eq, hash, module = "tickpath")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TopOfBook {
     /// The best bid, in units of 10⁻⁸.
     bid: i64,
-    /// What is open at the best bid, in units of 10⁻⁸.
+    /// The quantity open at the best bid, in units of 10⁻⁸.
     bid_quantity: i64,
     /// The best offer, in units of 10⁻⁸.
     ask: i64,
-    /// What is open at the best offer, in units of 10⁻⁸.
+    /// The quantity open at the best offer, in units of 10⁻⁸.
     ask_quantity: i64,
     /// The exchange's own time, in nanoseconds since the Unix epoch; 0 if none was given.
     event_ns: u64,
     /// The instrument's number.
     symbol: u32,
-    /// When it was published, in ticks of its publisher's clock; 0 in one that was made here.
+    /// Time of publication, in ticks of the publisher's clock; 0 in an event that was made here.
     pub stamp: u64,
-    /// Its number in the topic, from 0; None where the transport counts none, and in one that was made here.
+    /// Sequence number in the topic, from 0; None where the transport counts none, and in an event that was made here.
     pub sequence: Option<u64>,
 }
 
@@ -35,9 +35,9 @@ pub struct TopOfBook {
 #[pyclass(frozen, get_all, eq, hash, module = "tickpath")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Trade {
-    /// At this price, in units of 10⁻⁸.
+    /// The price, in units of 10⁻⁸.
     price: i64,
-    /// So much, in units of 10⁻⁸.
+    /// The quantity, in units of 10⁻⁸.
     quantity: i64,
     /// The exchange's id of the trade.
     trade_id: u64,
@@ -45,50 +45,50 @@ pub struct Trade {
     event_ns: u64,
     /// The instrument's number.
     symbol: u32,
-    /// The side of who took: 1 buys, 2 sells; 0 if none was given.
+    /// Side of the aggressor: 1 buys, 2 sells; 0 if none was given.
     aggressor: u8,
-    /// When it was published, in ticks of its publisher's clock; 0 in one that was made here.
+    /// Time of publication, in ticks of the publisher's clock; 0 in an event that was made here.
     pub stamp: u64,
-    /// Its number in the topic, from 0; None where the transport counts none, and in one that was made here.
+    /// Sequence number in the topic, from 0; None where the transport counts none, and in an event that was made here.
     pub sequence: Option<u64>,
 }
 
-/// A message of any other kind.
+/// A message of any kind other than TopOfBook and Trade.
 #[pyclass(frozen, get_all, module = "tickpath")]
 #[derive(Debug)]
 pub struct Message {
-    /// What it is, 16 to 255.
+    /// Kind of the message, 16 to 255.
     pub kind: u8,
-    /// Its bytes.
+    /// Bytes of the message.
     pub payload: Py<PyBytes>,
-    /// When it was published, in ticks of its publisher's clock; 0 in one that was made here.
+    /// Time of publication, in ticks of the publisher's clock; 0 in a message that was made here.
     pub stamp: u64,
-    /// Its number in the topic, from 0; None where the transport counts none, and in one that was made here.
+    /// Sequence number in the topic, from 0; None where the transport counts none, and in a message that was made here.
     pub sequence: Option<u64>,
 }
 
-/// What another program published, without our header.
+/// A message of another program, without Tickpath's header.
 #[pyclass(frozen, get_all, module = "tickpath")]
 #[derive(Debug)]
 pub struct Foreign {
-    /// Its bytes.
+    /// Bytes of the message.
     pub payload: Py<PyBytes>,
-    /// Its number in the topic, from 0; None where the transport counts none.
+    /// Sequence number in the topic, from 0; None where the transport counts none.
     pub sequence: Option<u64>,
-    /// Details beside the bytes, as an object in JSON, or None: of Kafka 'key', 'headers' and 'tombstone', of NATS and
+    /// Details beside the bytes, as a JSON object, or None: for Kafka 'key', 'headers' and 'tombstone', for NATS and
     /// RabbitMQ 'headers'.
     pub details: Option<String>,
 }
 
-/// Messages that this subscriber will never see; `missed` is None where nobody knows how many.
+/// Messages that this subscriber will never receive; `missed` is None where their number is unknown.
 #[pyclass(frozen, get_all, eq, hash, module = "tickpath")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Gap {
-    /// How many, as far as somebody counted; else None.
+    /// Number of missed messages; None where the number is unknown.
     missed: Option<u64>,
 }
 
-/// The call that makes an object again: its class and its arguments.
+/// Call that recreates an object, for pickling: its class and its arguments.
 type Made<'py, T> = (Bound<'py, PyType>, T);
 type TickParts = (i64, i64, i64, i64, u64, u32, u64, Option<u64>);
 type TradeParts = (i64, i64, u64, u64, u32, u8, u64, Option<u64>);
@@ -101,7 +101,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Whole {
 
     fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
         given.extract().map(Self).map_err(|e| match given.extract::<f64>() {
-            // A whole number that is too large has its own sentence.
+            // A whole number that is too large keeps its own error message.
             Ok(_) if !given.is_instance_of::<PyInt>() => PyTypeError::new_err(format!(
                 "prices and quantities are whole numbers of 10⁻⁸; give tickpath.units('{}')",
                 &*given
@@ -111,7 +111,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Whole {
     }
 }
 
-/// The arguments of an event that are not usual: those that are not 0, and its number in the topic.
+/// Formats the arguments of an event that differ from their defaults: nonzero values, and the sequence number if any.
 fn rest(parts: &[(&str, u64)], sequence: Option<u64>) -> String {
     let sequence = sequence.map(|sequence| ("sequence", sequence));
     let told = parts.iter().copied().filter(|(_, value)| *value != 0).chain(sequence);
@@ -141,7 +141,7 @@ impl TopOfBook {
         PyBytes::new(py, self.message().as_bytes())
     }
 
-    /// As it is made: whole numbers, and what is not usual.
+    /// Returns the constructor call: whole numbers, and fields that differ from their defaults.
     fn __repr__(&self) -> String {
         let Self { bid, bid_quantity, ask, ask_quantity, event_ns, symbol, stamp, sequence } = *self;
         let more = [("event_ns", event_ns), ("symbol", symbol.into()), ("stamp", stamp)];
@@ -151,7 +151,7 @@ impl TopOfBook {
         )
     }
 
-    /// For people: prices and quantities as decimals.
+    /// Returns the event for people: prices and quantities as decimals.
     fn __str__(&self) -> String {
         let Self { bid, bid_quantity, ask, ask_quantity, .. } = *self;
         format!(
@@ -164,7 +164,7 @@ impl TopOfBook {
         )
     }
 
-    /// The one whose bytes these are.
+    /// Decodes an event from its bytes.
     #[staticmethod]
     fn from_bytes(payload: &[u8]) -> PyResult<Self> {
         let read = market::TopOfBook::read_from_bytes(payload)
@@ -237,7 +237,7 @@ impl Trade {
         PyBytes::new(py, self.message().as_bytes())
     }
 
-    /// As it is made: whole numbers, and what is not usual.
+    /// Returns the constructor call: whole numbers, and fields that differ from their defaults.
     fn __repr__(&self) -> String {
         let Self { price, quantity, trade_id, event_ns, symbol, aggressor, stamp, sequence } = *self;
         let more = [
@@ -250,13 +250,13 @@ impl Trade {
         format!("Trade(price={price}, quantity={quantity}{})", rest(&more, sequence))
     }
 
-    /// For people: price and quantity as decimals.
+    /// Returns the event for people: price and quantity as decimals.
     fn __str__(&self) -> String {
         let (price, quantity) = (Price(self.price), Quantity(self.quantity));
         format!("Trade(price={price}, quantity={quantity}, trade_id={}, symbol={})", self.trade_id, self.symbol)
     }
 
-    /// The one whose bytes these are.
+    /// Decodes an event from its bytes.
     #[staticmethod]
     fn from_bytes(payload: &[u8]) -> PyResult<Self> {
         let read =
@@ -334,13 +334,13 @@ impl Message {
         this
     }
 
-    /// As it is made: all its bytes, and what is not usual.
+    /// Returns the constructor call: all bytes, and fields that differ from their defaults.
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let payload = self.payload.bind(py).repr()?;
         Ok(format!("Message(kind={}, payload={payload}{})", self.kind, rest(&[("stamp", self.stamp)], self.sequence)))
     }
 
-    /// For people: its first bytes.
+    /// Returns the event for people: its first bytes.
     fn __str__(&self, py: Python<'_>) -> String {
         format!("Message(kind={}, payload={})", self.kind, shown(self.payload.as_bytes(py)))
     }
@@ -385,7 +385,7 @@ impl Foreign {
         this
     }
 
-    /// As it is made: all its bytes.
+    /// Returns the constructor call, with all bytes.
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let details = match &self.details {
             Some(details) => format!(", details={}", PyString::new(py, details).repr()?),
@@ -394,7 +394,7 @@ impl Foreign {
         Ok(format!("Foreign(payload={}{}{details})", self.payload.bind(py).repr()?, rest(&[], self.sequence)))
     }
 
-    /// For people: its first bytes.
+    /// Returns the event for people: its first bytes.
     fn __str__(&self, py: Python<'_>) -> String {
         format!("Foreign(payload={})", shown(self.payload.as_bytes(py)))
     }
@@ -437,7 +437,7 @@ impl Gap {
 }
 
 impl Gap {
-    /// Of so many.
+    /// Returns a gap of this many messages.
     pub fn of(missed: u64) -> Self {
         Self { missed: Some(missed) }
     }
@@ -452,7 +452,7 @@ impl From<tickpath_bus::Gap> for Gap {
     }
 }
 
-/// The stamp of an event that caused something, or the one that is given.
+/// Returns the stamp of an event given as a cause, or the stamp given directly.
 pub fn stamp_of(cause: &Bound<'_, PyAny>) -> PyResult<u64> {
     if let Ok(tick) = cause.cast::<TopOfBook>() {
         return Ok(tick.get().stamp);
@@ -467,7 +467,7 @@ pub fn stamp_of(cause: &Bound<'_, PyAny>) -> PyResult<u64> {
     cause.extract().map_err(|_| PyTypeError::new_err(sentence))
 }
 
-/// The kind of records of this size.
+/// Returns the kind of records of this size.
 pub fn kind_of_records(bytes: usize) -> Option<u8> {
     const TOP_OF_BOOK_BYTES: usize = size_of::<market::TopOfBook>();
     const TRADE_BYTES: usize = size_of::<market::Trade>();
@@ -478,7 +478,7 @@ pub fn kind_of_records(bytes: usize) -> Option<u8> {
     }
 }
 
-/// What is published, and its kind if it has one: a tick or a trade knows it.
+/// Passes the payload to `act`, with the kind of a tick, trade or message; raw bytes have none.
 pub fn with_payload<R>(data: &Bound<'_, PyAny>, act: impl FnOnce(&[u8], Option<u8>) -> PyResult<R>) -> PyResult<R> {
     if let Ok(bytes) = data.cast::<PyBytes>() {
         return act(bytes.as_bytes(), None);
@@ -499,7 +499,7 @@ pub fn with_payload<R>(data: &Bound<'_, PyAny>, act: impl FnOnce(&[u8], Option<u
     if data.is_instance_of::<PyString>() {
         return Err(PyTypeError::new_err("text is no bytes; publish text.encode()"));
     }
-    // Anything else that has bytes.
+    // Any other object with a buffer.
     let view = data.py().import("builtins")?.getattr("memoryview")?.call1((data,)).map_err(|_| {
         let found = data.get_type().name().map_or_else(|_| "that".to_owned(), |name| format!("a {name}"));
         PyTypeError::new_err(format!("{found} has no bytes; give bytes with a kind, a TopOfBook, a Trade or a Message"))
@@ -518,7 +518,7 @@ fn hash_of(parts: &impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// Bytes for a person, not all of them where they are many.
+/// Shortens bytes for display.
 fn shown(bytes: &[u8]) -> String {
     const MOST: usize = 32;
     let mut text = String::from("b'");

@@ -1,13 +1,13 @@
-//! Messages that are lent, as buffers of Python's.
+//! Lent messages as Python buffers.
 //!
 //! ```text
 //!   Bus     <──counts──┐
 //!   Subscriber <──counts── Loan <── Frame ── close: refused while there is a view
-//!                           │  └─── View <── Bytes <── memoryview, and what is made of it
-//!                           └──> the message, which stays mapped as long as this
+//!                           │  └─── View <── Bytes <── memoryview, and objects made from it
+//!                           └──> the message, which stays mapped while the loan lives
 //! ```
-//! Each view holds the loan for itself, so that none outlives its bytes, whatever is closed, collected or forked, and in
-//! whatever order. That `close` is refused while something is lent is for whoever wants to know.
+//! Each view holds the loan, so that no view outlives its bytes, in whatever order objects are closed, collected or
+//! forked. `close` is refused while a message is lent only to inform the caller.
 
 use std::iter::successors;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,46 +21,46 @@ use tickpath_bus::Lent;
 
 use crate::error::Error;
 
-/// How many messages of something are lent.
+/// Count of the messages lent by a handle.
 #[derive(Default)]
 pub struct Loans {
     lent: AtomicUsize,
-    /// Of what this is a part.
+    /// Loans of the handle that contains this one.
     within: Option<Arc<Loans>>,
 }
 
-/// A message that is lent, until its frame is closed and its views have gone.
+/// A lent message, held until its frame is closed and its views are gone.
 struct Loan {
     lent: Lent,
     of: Arc<Loans>,
 }
 
-/// What a buffer of Python's holds.
+/// Owner of a Python buffer.
 struct View(Arc<Loan>);
 
-/// A message that is lent where it lies, until it is closed. Use it in a `with` block, or close it.
+/// A message that is lent in place, until the frame is closed. Use it in a `with` block, or close it.
 #[pyclass(frozen, module = "tickpath")]
 pub struct Frame {
-    /// What it is, 16 to 255.
+    /// Kind of the message, 16 to 255.
     #[pyo3(get)]
     kind: u8,
-    /// When it was published, in ticks of its publisher's clock.
+    /// Time of publication, in ticks of the publisher's clock.
     #[pyo3(get)]
     stamp: u64,
-    /// Its number in the topic, from 0; None where the transport counts none.
+    /// Sequence number in the topic, from 0; None where the transport counts none.
     #[pyo3(get)]
     sequence: Option<u64>,
-    /// None when it is closed.
+    /// The loan; None when the frame is closed.
     loan: Mutex<Option<Arc<Loan>>>,
 }
 
 impl Loans {
-    /// Of a part of something.
+    /// Creates the loans of a handle that `whole` contains.
     pub fn within(whole: &Arc<Self>) -> Arc<Self> {
         Arc::new(Self { lent: AtomicUsize::new(0), within: Some(Arc::clone(whole)) })
     }
 
-    /// Refuses to close what this is of.
+    /// Rejects closing the handle while messages are lent.
     pub fn refuse_while_lent(&self, what: &str) -> PyResult<()> {
         match self.lent.load(Ordering::Acquire) {
             0 => Ok(()),
@@ -71,7 +71,7 @@ impl Loans {
         }
     }
 
-    /// These, and those of what they are a part of.
+    /// These loans, then the loans of each containing handle.
     fn all(&self) -> impl Iterator<Item = &Self> {
         successors(Some(self), |loans| loans.within.as_deref())
     }
@@ -97,13 +97,13 @@ impl AsRef<[u8]> for View {
 }
 
 impl Frame {
-    /// Of a message of something of which this is lent.
+    /// Creates the frame of a message, counted in these loans.
     pub fn new(lent: Lent, of: &Arc<Loans>) -> Self {
         let Lent { kind, stamp, sequence, .. } = lent;
         Self { kind, stamp, sequence, loan: Mutex::new(Some(Loan::new(lent, of))) }
     }
 
-    /// No Python code runs while this is held.
+    /// Locks the loan; no Python code runs while the lock is held.
     fn loan(&self) -> MutexGuard<'_, Option<Arc<Loan>>> {
         self.loan.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -116,8 +116,8 @@ impl Frame {
 
 #[pymethods]
 impl Frame {
-    /// Its bytes where they lie, a new view each time, which can only be read. As long as one lives, or something made of it
-    /// such as an array, the frame cannot be closed.
+    /// Bytes of the message in place, as a new read-only view each time. The frame cannot be closed while a view lives,
+    /// or an object made from a view, such as an array.
     #[getter]
     fn data<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyMemoryView>> {
         let view = Bytes::from_owner(View(self.open_loan(py)?));
@@ -125,7 +125,7 @@ impl Frame {
         PyMemoryView::from(exported.as_any())
     }
 
-    /// Gives it back; a second time does nothing. While a view of its data lives it raises BufferError instead.
+    /// Gives the message back; a second call does nothing. Raises BufferError while a view of its data lives.
     fn close(&self) -> PyResult<()> {
         let mut loan = self.loan();
         if loan.as_ref().is_some_and(|loan| Arc::strong_count(loan) > 1) {
@@ -144,7 +144,7 @@ impl Frame {
     #[pyo3(signature = (*raised))]
     fn __exit__(&self, raised: &Bound<'_, PyTuple>) -> PyResult<()> {
         match self.close() {
-            // Who raised it holds the views, as a rule: it is given back with the last of them.
+            // The exception usually holds the views; the message is returned when the last of them is dropped.
             Err(_) if is_raised(raised) => Ok(()),
             closed => closed,
         }
@@ -166,7 +166,7 @@ impl Frame {
     }
 }
 
-/// Whether a `with` block ends because something was raised in it.
+/// Reports whether a `with` block ends because of an exception.
 pub fn is_raised(raised: &Bound<'_, PyTuple>) -> bool {
     raised.get_item(0).is_ok_and(|class| !class.is_none())
 }

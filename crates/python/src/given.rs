@@ -1,4 +1,4 @@
-//! Arguments of `Orders`, as they are read.
+//! Parsing of arguments of `Orders`.
 
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -8,7 +8,7 @@ use tickpath_market::{OrderType, TimeInForce};
 
 use crate::event::stamp_of;
 
-/// A symbol, as Python names it.
+/// A symbol given by Python: its number or its name.
 pub enum GivenSymbol<'a> {
     Number(u32),
     Name(&'a str),
@@ -26,7 +26,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for GivenSymbol<'a> {
     }
 }
 
-/// A price or a quantity, as Python gives it.
+/// A price or a quantity given by Python, in units of 10⁻⁸.
 pub struct Units(pub i64);
 
 impl<'a, 'py> FromPyObject<'a, 'py> for Units {
@@ -71,7 +71,7 @@ pub fn time_in_force_word(time_in_force: TimeInForce) -> &'static str {
     }
 }
 
-/// So many seconds; a day at most.
+/// Converts seconds to milliseconds; a day is the maximum.
 pub fn milliseconds(what: &str, seconds: f64) -> PyResult<u32> {
     if (0.001..=86_400.0).contains(&seconds) {
         Ok((seconds * 1e3) as u32)

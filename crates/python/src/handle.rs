@@ -1,8 +1,8 @@
-//! What Python holds of something that is opened: it has one user at a time, anybody may close it, and a fork may not use it
-//! at all.
+//! Handles of opened objects, as Python holds them: a handle has one user at a time, any thread may close it, and a
+//! fork may not use it at all.
 //!
-//! No Python code runs while it is locked, for that may do anything: close it, end the thread, or never come back. So what is
-//! taken out becomes objects, and what went wrong an exception, when it is free again.
+//! No Python code runs while a handle is locked, since that code may close the handle, end the thread, or never return.
+//! Results become objects, and errors exceptions, after the lock is released.
 
 use std::os::fd::{OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,38 +18,38 @@ use tickpath_log::Birthplace;
 use crate::error::Error;
 use crate::lookout::{Asked, Lookout, Watched};
 
-/// How long one turn of a wait may take: so late is a signal seen that comes between two looks, or another thread's `close`.
+/// Max duration of one turn of a wait, and so the delay until a signal or another thread's `close` is noticed.
 pub const TURN_NS: u64 = 100_000_000;
 
-/// How long a `close` waits for its user, and then for what is let go of: a server that says nothing must not hold up an event
-/// loop. What is not done then goes on without it.
+/// Max time that a `close` waits for the user of the handle, and then for the drop of its object, so that a silent
+/// server does not block an event loop. Unfinished work continues in the background.
 const CLOSING: Duration = Duration::from_millis(250);
 
-/// Something that is opened, or was.
+/// An object that is open, or was.
 pub struct Handle<T: Send + 'static> {
-    /// What it is, for sentences.
+    /// Kind of object, for error messages.
     what: &'static str,
-    /// Where it is, without a password: `'ticks' at shm://`.
+    /// Place of the object, without a password: `'ticks' at shm://`.
     place: String,
     shared: Arc<Shared<T>>,
     born: Birthplace,
 }
 
-/// What a handle shares with a thread that waits for an event loop.
+/// State that a handle shares with its lookout thread, which waits on behalf of an event loop.
 struct Shared<T> {
     opened: Mutex<Option<T>>,
-    /// Somebody uses it, or waits on it.
+    /// A caller is using the object, or waiting on it.
     is_in_use: AtomicBool,
-    /// Somebody closes it, or has: who waits is to end.
+    /// The handle is closed or being closed: waits should end.
     is_closing: AtomicBool,
     lookout: Lookout,
 }
 
-/// The one user, as long as this lives.
+/// Exclusive use of a handle, until this is dropped.
 struct User<'a>(&'a AtomicBool);
 
 impl<T: Send + 'static> Handle<T> {
-    /// Of what was opened just now.
+    /// Creates the handle of an object that was just opened.
     pub fn new(what: &'static str, place: String, opened: T) -> Self {
         let shared = Arc::new(Shared {
             opened: Mutex::new(Some(opened)),
@@ -60,12 +60,12 @@ impl<T: Send + 'static> Handle<T> {
         Self { what, place, shared, born: Birthplace::here() }
     }
 
-    /// Where it is, for what is opened there.
+    /// The place of the object, for the handles opened from it.
     pub fn place(&self) -> &str {
         &self.place
     }
 
-    /// For people: its class, where it is and its state.
+    /// Describes the handle for Python's `repr`: class, place and state.
     pub fn shown(&self, class: &str) -> String {
         let state = match () {
             () if self.born.is_elsewhere() => "of another process",
@@ -75,11 +75,11 @@ impl<T: Send + 'static> Handle<T> {
         format!("<tickpath.{class} {}, {state}>", self.place)
     }
 
-    /// Uses it for a moment, in which no Python code runs.
+    /// Uses the object briefly; no Python code runs meanwhile.
     #[inline]
     pub fn with<R>(&self, py: Python<'_>, act: impl FnOnce(&mut T) -> R) -> PyResult<R> {
         self.check(py)?;
-        // Whoever has it in hand is its user; who has nothing in hand has no need to say that he is.
+        // The lock alone makes the caller the user: a brief use needs no `is_in_use` flag.
         let acted = match self.shared.opened.try_lock() {
             Ok(mut opened) if !self.shared.lookout.is_awaited() => opened.as_mut().map(act).ok_or(Error::Closed),
             Ok(_) => Err(Error::InUse),
@@ -87,15 +87,14 @@ impl<T: Send + 'static> Handle<T> {
             Err(TryLockError::WouldBlock) => return self.with_patience(py, act),
         };
         self.used(py);
-        // It is free again: what is raised may run any code.
+        // The lock is free again: raising an exception may run any code.
         acted.map_err(|why| match why {
             Error::InUse => self.in_use(py, "task"),
             _ => self.closed(py),
         })
     }
 
-    /// The same while somebody has it in hand: another thread, or one that has waited with it for an event loop and is about
-    /// to let go of it.
+    /// Retries `with` while the lock is held: by another thread, or by a lookout thread that is about to release it.
     #[cold]
     fn with_patience<R>(&self, py: Python<'_>, act: impl FnOnce(&mut T) -> R) -> PyResult<R> {
         let _user = self.begin(py)?;
@@ -112,7 +111,8 @@ impl<T: Send + 'static> Handle<T> {
         acted.ok_or_else(|| self.closed(py))
     }
 
-    /// The same for a task, which is not to be held up: None while a thread waits with it, which then tells the task's loop.
+    /// Uses the object for a task, which must not block: None while a lookout thread holds the lock and notifies the
+    /// task's loop itself.
     pub fn attempt<R: Send>(&self, py: Python<'_>, act: impl FnOnce(&mut T) -> R + Send) -> PyResult<Option<R>> {
         let _user = self.begin(py)?;
         let attempted = py.detach(|| match self.shared.opened.try_lock() {
@@ -124,20 +124,20 @@ impl<T: Send + 'static> Handle<T> {
         attempted.map(|acted| acted.ok_or_else(|| self.closed(py))).transpose()
     }
 
-    /// Uses it for as long as it takes, without the interpreter.
+    /// Uses the object for as long as `act` takes, without the interpreter.
     pub fn detached<R: Send>(&self, py: Python<'_>, act: impl FnOnce(&mut T) -> R + Send) -> PyResult<R> {
         let _user = self.begin(py)?;
         self.act(py, act)
     }
 
-    /// The same behind whoever uses it now: for what several threads share.
+    /// Uses the object after its present user: for objects that several threads share.
     pub fn in_turn<R: Send>(&self, py: Python<'_>, act: impl FnOnce(&mut T) -> R + Send) -> PyResult<R> {
         self.check(py)?;
         self.act(py, act)
     }
 
-    /// Waits until a turn gives something: each runs without the interpreter, and may take some milliseconds; signals are
-    /// looked at before each. `is_over` says when nobody waits any more.
+    /// Waits until a turn returns a value. Each turn runs without the interpreter for some milliseconds, signals are
+    /// checked before each, and `is_over` ends the wait.
     pub fn wait<R: Send>(
         &self,
         py: Python<'_>,
@@ -153,8 +153,8 @@ impl<T: Send + 'static> Handle<T> {
         }
     }
 
-    /// Looks at it without the interpreter, in passing: False while somebody has it in hand, True when it is closed, so that who
-    /// looks goes on to the call that says so.
+    /// Looks at the object briefly, without the interpreter. Returns false while the lock is held, and true when the
+    /// handle is closed, so that the caller's next call reports the closing.
     pub fn glance(&self, look: impl FnOnce(&mut T) -> bool) -> bool {
         if self.shared.is_closing.load(Ordering::Relaxed) {
             return true;
@@ -166,12 +166,13 @@ impl<T: Send + 'static> Handle<T> {
         }
     }
 
-    /// Whether it is open, and not a fork's copy.
+    /// Reports whether the handle is open, and not a fork's copy.
     pub fn is_open(&self) -> bool {
         !self.born.is_elsewhere() && !self.shared.is_closing.load(Ordering::Relaxed)
     }
 
-    /// Waits for so long, without an end if that is not said, until a turn finds something. It is told how long is left.
+    /// Waits until a turn returns a value or the timeout expires; without a timeout there is no limit. Each turn
+    /// receives the time left.
     pub fn wait_within<E: Send>(
         &self,
         py: Python<'_>,
@@ -194,21 +195,21 @@ impl<T: Send + 'static> Handle<T> {
         Ok(self.wait(py, || left_ns() == 0, turn)?.unwrap_or(Ok(false)))
     }
 
-    /// Closes it, as soon as its user has seen that. One who waits for an answer lets go of it himself, later. In a fork nothing
-    /// is closed: it is the parent's.
+    /// Closes the handle as soon as its user notices. A user still awaiting an answer drops the object itself later; in
+    /// a fork nothing is closed, since the object belongs to the parent.
     pub fn close(&self, py: Python<'_>) {
         if !self.born.is_elsewhere() && !self.leave() {
             py.detach(|| let_go(self.shared.take_within(CLOSING)));
         }
     }
 
-    /// From here on it is closed. True if a thread that waits with it for an event loop lets go of it.
+    /// Marks the handle closed. Returns true if its lookout thread will drop the object.
     fn leave(&self) -> bool {
         self.shared.is_closing.store(true, Ordering::SeqCst);
         self.shared.lookout.end()
     }
 
-    /// Its user is done: if somebody closes it meanwhile, who did not wait, it is let go of here.
+    /// Ends a use: drops the object here if a `close` came meanwhile and did not wait.
     #[inline]
     fn used(&self, py: Python<'_>) {
         if self.shared.is_closing.load(Ordering::SeqCst) {
@@ -234,7 +235,7 @@ impl<T: Send + 'static> Handle<T> {
         Ok(User(is_in_use))
     }
 
-    /// Refuses a fork, and what is closed.
+    /// Rejects forks and closed handles.
     #[inline]
     fn check(&self, py: Python<'_>) -> PyResult<()> {
         if self.born.is_elsewhere() {
@@ -263,7 +264,8 @@ impl<T: Send + 'static> Handle<T> {
 }
 
 impl<T: Watched> Handle<T> {
-    /// Has a thread wait with it for an event loop. Gives the descriptor that is readable when the loop is to look.
+    /// Makes a lookout thread wait for the event loop. Returns the descriptor that becomes readable when the loop
+    /// should look.
     pub fn watch(&self, py: Python<'_>) -> PyResult<RawFd> {
         self.check(py)?;
         let no_thread = |e: std::io::Error| PyOSError::new_err(format!("nobody can wait for the event loop: {e}"));
@@ -280,12 +282,12 @@ impl<T: Watched> Handle<T> {
         Ok(told)
     }
 
-    /// A duplicate of the descriptor that [`Self::watch`] gives.
+    /// Returns a duplicate of the descriptor from [`Self::watch`].
     pub fn descriptor(&self) -> std::io::Result<OwnedFd> {
         self.shared.lookout.descriptor()
     }
 
-    /// The task that asked does not wait any more.
+    /// Ends the wait of the task that called [`Self::watch`].
     pub fn stop_waiting(&self) {
         if !self.born.is_elsewhere() {
             self.shared.lookout.stop_waiting();
@@ -294,7 +296,7 @@ impl<T: Watched> Handle<T> {
 }
 
 impl<T: Send> Shared<T> {
-    /// None if a panic has ended what it was.
+    /// Locks the object; None after a panic of its user.
     fn lock(&self) -> Option<MutexGuard<'_, Option<T>>> {
         self.opened.lock().ok()
     }
@@ -303,7 +305,7 @@ impl<T: Send> Shared<T> {
         self.lock().and_then(|mut opened| opened.take())
     }
 
-    /// Takes it out if it is free within this time. Otherwise its user drops it.
+    /// Takes the object out if the lock is free within this time; otherwise its user drops the object.
     fn take_within(&self, patience: Duration) -> Option<T> {
         const PAUSE_NS: u64 = 1_000_000;
         for _ in 0..=patience.as_millis() {
@@ -317,17 +319,17 @@ impl<T: Send> Shared<T> {
     }
 }
 
-/// Lets go of what was opened, which may ask a server to take something back. After a while that goes on alone.
+/// Drops the object, which may wait for a server's answer. After [`CLOSING`] the drop continues in the background.
 fn let_go<T: Send + 'static>(opened: Option<T>) {
     let Some(opened) = opened else { return };
     let (done, is_done) = channel();
     let thread = std::thread::Builder::new().name("closing".to_owned());
     let started = thread.spawn(move || {
         drop(opened);
-        // Nobody may wait any more.
+        // The receiver may be gone.
         let _ = done.send(());
     });
-    // Without a thread it was let go of at once.
+    // If no thread could be started, the object was dropped at once.
     if started.is_ok() && is_done.recv_timeout(CLOSING) == Err(RecvTimeoutError::Timeout) {
         UNDONE.lock().unwrap_or_else(PoisonError::into_inner).push(is_done);
     }
@@ -336,20 +338,21 @@ fn let_go<T: Send + 'static>(opened: Option<T>) {
 /// Drops that are still running.
 static UNDONE: Mutex<Vec<Receiver<()>>> = Mutex::new(Vec::new());
 
-/// At the end of the program: waits for what is still let go of, as long as an answer may take. What was sent before may be on
-/// its way, and would be cut off.
+/// Waits, at the end of the program, for the objects that are still being dropped, as long as an answer may take;
+/// messages sent before may be in flight, and would be cut off.
 #[pyfunction]
 pub fn await_closings(py: Python<'_>) {
     const PATIENCE: Duration = Duration::from_secs(5);
     py.detach(|| {
         let undone = std::mem::take(&mut *UNDONE.lock().unwrap_or_else(PoisonError::into_inner));
-        // They go on at once: the first that is waited for takes the longest.
+        // The drops run in parallel, so the waits overlap.
         undone.into_iter().for_each(|closing| _ = closing.recv_timeout(PATIENCE));
     });
 }
 
 impl<T: Watched> Shared<T> {
-    /// Waits whenever it is asked to, and tells when there may be something, it is closed, or nobody waits any more.
+    /// Runs the lookout thread: waits whenever it is asked to, and notifies the loop of an event, a close or the end of
+    /// the task's wait.
     fn look_out(&self) {
         while self.lookout.sleep() {
             let _telling = self.lookout.will_tell();
@@ -376,11 +379,11 @@ impl Drop for User<'_> {
 impl<T: Send + 'static> Drop for Handle<T> {
     fn drop(&mut self) {
         if self.born.is_elsewhere() {
-            // Its threads and its locks stayed with the parent.
+            // The threads and locks of the handle stayed with the parent.
             std::mem::forget(Arc::clone(&self.shared));
         } else if !self.leave() {
             let opened = self.shared.take();
-            // Others run meanwhile; where there is no interpreter any more it is let go of all the same.
+            // Other threads run meanwhile; without an interpreter the object is dropped all the same.
             Python::try_attach(|py| py.detach(|| let_go(opened)));
         }
     }

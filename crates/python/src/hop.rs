@@ -1,12 +1,12 @@
-//! Hops of a user's own code: pairs of stamps, in memory that is there before the first of them.
+//! Hops of a user's own code: pairs of stamps, in memory that is allocated before the first sample.
 //!
 //! ```text
 //!   with hop: ──> now ──> this thread's open blocks ──> now ──┐
 //!   hop.since(stamp) ───────────────────────────────> now ───┼─> a pair in the next free place ──> a result file
 //!   hop.between(stamp, stamp) ────────────────────────────────┘
 //! ```
-//! A sample allocates nothing and waits for nobody: who has one takes a place, and stores it there. A fork begins with none,
-//! at its first use of a hop, for its memory is the parent's until it is written.
+//! A sample neither allocates nor waits: its thread claims a slot, and stores the pair there. A fork starts without
+//! samples at its first use of a hop, since the parent's samples are in its memory until then.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -21,49 +21,49 @@ use tickpath_result::{Host, OWN, ResultFile, Run, Software, is_own, rfc3339};
 
 use crate::clock::host_clock;
 
-/// Samples that a hop may have room for: 1.6 GB of them.
+/// Max samples of a hop, which take 1.6 GB.
 const MOST_SAMPLES: i64 = 100_000_000;
 
-/// What stands for the end of a sample that is not there; no clock shows it.
+/// Value of a missing stamp; no clock returns it.
 const NONE: u64 = 0;
 
-/// Blocks that a thread is in at once without an allocation.
+/// Nested blocks per thread without an allocation.
 const DEPTH: usize = 64;
 
 thread_local! {
-    /// The blocks that this thread is in, of whatever hop, the innermost last.
+    /// The open blocks of this thread, of all hops, innermost last.
     static OPEN: RefCell<Vec<Block>> = RefCell::new(Vec::with_capacity(DEPTH));
 }
 
 /// A block that was entered and not left.
 struct Block {
-    /// Of which hop.
+    /// Id of the block's hop.
     hop: u64,
-    /// In which process.
+    /// Process that entered the block.
     born: Birthplace,
-    /// When, in ticks.
+    /// Time of entry, in ticks.
     from: u64,
 }
 
-/// A stretch of your own code, of which each pass is a sample: `with hop:` around it, `@hop` above a function, or two stamps.
-/// `tickpath.lab.hop` makes it, and `tickpath.lab.hops` is what it measured. Threads may share it, and blocks may lie in each
-/// other, also of one hop. Tasks that take turns within a block would take each other's beginnings: there use `since`, or
-/// decorate the coroutine function.
+/// A stretch of your own code, each pass of which is a sample: `with hop:` around it, `@hop` above a function, or two
+/// stamps. `tickpath.lab.hop` creates a hop, and `tickpath.lab.hops` returns the measurements. Threads may share a hop,
+/// and blocks may be nested, also blocks of one hop. Tasks that take turns within a block would take each other's start
+/// times: there use `since`, or decorate the coroutine function.
 #[pyclass(frozen, module = "tickpath.lab")]
 pub struct Hop {
-    /// What it is called; its name in a result is own.NAME.
+    /// Name of the hop; its name in a result is own.NAME.
     #[pyo3(get)]
     name: String,
-    /// Tells it from the others of this process.
+    /// Id of the hop in this process.
     number: u64,
     clock: HostClock,
-    /// The beginning and the end of each sample, in ticks.
+    /// Start and end of each sample, in ticks.
     room: Box<[[AtomicU64; 2]]>,
-    /// Samples so far, also those for which there was no place.
+    /// Number of samples so far, also of those that did not fit.
     taken: AtomicUsize,
-    /// Since when, in ticks.
+    /// Start of the measurement, in ticks.
     begun: AtomicU64,
-    /// In which process, by [`Birthplace::number`].
+    /// Process of the samples, by [`Birthplace::number`].
     born: AtomicU64,
 }
 
@@ -96,37 +96,37 @@ impl Hop {
         })
     }
 
-    /// A sample from a stamp to now: `hop.since(tick.stamp)` is a tick's way to here. Both are of this host.
+    /// Records a sample from a stamp of this host to now: `hop.since(tick.stamp)` measures a tick's way to this call.
     fn since(&self, stamp: u64) -> PyResult<()> {
         let now = self.clock.ticks();
         self.keep(stamp, now)
     }
 
-    /// A sample from one stamp to a later one; an earlier one is counted as negative, and in no percentile. Both are of this
-    /// host.
+    /// Records a sample from one stamp to a later one, both of this host; a sample to an earlier stamp is counted as
+    /// negative, and in no percentile.
     fn between(&self, earlier: u64, later: u64) -> PyResult<()> {
         self.keep(earlier, later)
     }
 
-    /// Forgets its samples: what is measured begins here, as behind a warm-up.
+    /// Discards all samples, so that measurement starts here, as after a warm-up.
     fn clear(&self) {
         self.begin(Birthplace::here());
     }
 
-    /// The samples for which it has room; of more it has only the number.
+    /// Max samples stored; samples beyond it are only counted.
     #[getter]
     fn samples(&self) -> usize {
         self.room.len()
     }
 
-    /// The samples that it has.
+    /// Number of samples stored.
     #[getter]
     fn count(&self) -> usize {
         self.arrive();
         self.taken.load(Ordering::Relaxed).min(self.room.len())
     }
 
-    /// The samples that did not fit.
+    /// Number of samples that did not fit.
     #[getter]
     fn left_out(&self) -> usize {
         self.arrive();
@@ -155,7 +155,7 @@ impl Hop {
             let sentence = "was left on a thread that had not entered it; use `with`, which does both, or since(stamp)";
             return Err(PyRuntimeError::new_err(format!("the hop {} {sentence}", self.name)));
         };
-        // One that was open when the process was forked is the parent's.
+        // A block that was open at a fork belongs to the parent.
         if !born.is_elsewhere() {
             self.store(from, now);
         }
@@ -170,7 +170,7 @@ impl Hop {
         format!("<tickpath.lab.Hop {}, {} samples>", self.name, self.count())
     }
 
-    /// What these have measured, as a result file's text; None if none has a sample.
+    /// Returns the measurements of these hops as a result file's text; None if none has a sample.
     #[staticmethod]
     fn _result(
         py: Python<'_>,
@@ -188,7 +188,7 @@ impl Hop {
 }
 
 impl Hop {
-    /// In a fork it begins anew. Gives the process that this is.
+    /// Starts anew in a fork. Returns the present process.
     #[inline]
     fn arrive(&self) -> Birthplace {
         let here = Birthplace::here();
@@ -198,7 +198,7 @@ impl Hop {
         here
     }
 
-    /// Begins with no sample. Each place is written, which is what makes a fork's memory its own.
+    /// Starts without samples. Writing every slot gives a fork memory of its own.
     #[cold]
     fn begin(&self, here: Birthplace) {
         for place in &self.room {
@@ -209,7 +209,7 @@ impl Hop {
         self.born.store(here.number(), Ordering::Relaxed);
     }
 
-    /// A sample of given stamps.
+    /// Stores a sample of given stamps.
     fn keep(&self, from: u64, to: u64) -> PyResult<()> {
         if from == NONE || to == NONE {
             let sentence = "0 is no stamp: an event that was made here has none before it came by a topic; give the stamp of \
@@ -223,7 +223,7 @@ impl Hop {
 
     #[inline]
     fn store(&self, from: u64, to: u64) {
-        // What does not fit is counted.
+        // Samples beyond the capacity are counted only.
         let place = self.taken.fetch_add(1, Ordering::Relaxed);
         if let Some([begin, end]) = self.room.get(place) {
             begin.store(from, Ordering::Relaxed);
@@ -232,7 +232,7 @@ impl Hop {
         }
     }
 
-    /// The samples that are there whole.
+    /// Returns the samples that are complete.
     fn stored(&self) -> Samples {
         let pair = |[begin, end]: &[AtomicU64; 2]| {
             let to = end.load(Ordering::Acquire);
@@ -241,7 +241,7 @@ impl Hop {
         Samples(self.room[..self.count()].iter().filter_map(pair).collect())
     }
 
-    /// That not all fitted, and what to do.
+    /// Returns a note if samples did not fit, with the remedy.
     fn told_left_out(&self) -> Option<String> {
         let (name, room, more) = (&self.name, self.room.len(), self.left_out());
         let kept = format!("own.{name} has its first {room} samples, and {more} more did not fit");
@@ -251,22 +251,24 @@ impl Hop {
     }
 }
 
-/// Room whose pages are there: a page fault between two stamps would be in a sample. None without the memory.
+/// Allocates slots with their pages mapped, since a page fault between two stamps would be part of a sample. None
+/// without the memory.
 fn touched(samples: usize) -> Option<Box<[[AtomicU64; 2]]>> {
     let mut room = Vec::new();
     room.try_reserve_exact(samples).ok()?;
-    // Of zeros alone the system would make no page.
+    // The system maps no page for zeros alone.
     room.extend((0..samples).map(|_| [AtomicU64::new(1), AtomicU64::new(NONE)]));
     Some(room.into_boxed_slice())
 }
 
-/// One run of those that have a sample. Nobody has watched what the host took of it.
+/// Builds a result file with one run of all hops that have a sample. The host's share of the run is unknown, since it
+/// was not watched.
 fn result_of(hops: &[&Hop], command: &str, runtime: &str, record_cost_ns: f64) -> Option<ResultFile> {
     let hops: Vec<&Hop> = hops.iter().copied().filter(|hop| hop.count() > 0).collect();
     let clock = hops.first()?.clock;
     let begun = hops.iter().map(|hop| hop.begun.load(Ordering::Relaxed)).min()?;
     let mut result = ResultFile::new("own", command, &rfc3339(clock.calibration().utc_ns_of(begun)));
-    // Of other builds it is not known here how much they were optimised.
+    // The optimisation level of release builds is unknown here.
     result.profile = cfg!(debug_assertions).then(|| "debug".to_owned());
     result.host = Host { clock_cost_ns: Some(clock_cost_ns(&clock)), ..facts(&clock) };
     let notes: Vec<String> = hops.iter().filter_map(|hop| hop.told_left_out()).collect();

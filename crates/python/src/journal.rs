@@ -1,12 +1,13 @@
-//! `journal(folder)`: what an OMS wrote down, as tables.
+//! `journal(folder)`: the records of an OMS, as tables.
 //!
 //! ```text
 //!   requests   a row a request:  cause, sent (T0), stamp (T1), released (T2)        order_id ─┐
 //!   reports    a row a report:   arrived, stamp (reported)                   client_order_id ─┤ joins them
 //!   denials    a row a denial                                                       order_id ─┘
 //! ```
-//! Each table is a replay of the whole journal, days that have ended included: denials, and what became of a request, stand in
-//! no record, and the core says them again. The last request's T2 is known when the OMS stops in order, or takes another one.
+//! Each table replays the whole journal, including days that have ended: denials and the outcome of a request are in no
+//! record, so the core computes them again. The last request's T2 is known once the OMS stops in order or receives
+//! another request.
 
 use std::path::{Path, PathBuf};
 
@@ -26,7 +27,7 @@ use crate::column::{Codes, Columns, Decimals, Integers, OrNull, Rows, Stamps, co
 use crate::error::Error;
 use crate::table::{Failure, MOST_ROWS, Source, Table};
 
-/// The journal of an OMS, as tables: the folder in which it lies, or its URL, file:///FOLDER.
+/// Opens the journal of an OMS as tables, by its folder or its URL, file:///FOLDER.
 #[pyfunction]
 #[pyo3(name = "journal")]
 pub fn open_journal(py: Python<'_>, folder: PathBuf) -> PyResult<Journal> {
@@ -35,7 +36,7 @@ pub fn open_journal(py: Python<'_>, folder: PathBuf) -> PyResult<Journal> {
         if logs(&place)?.is_empty() {
             return Err(OpenError::NotFound(place).into());
         }
-        // Its first record says whether it is one.
+        // The first record shows whether the folder holds a journal.
         Replay::open(&place)?.step(&mut new_core(), |_, _, _| ())?;
         Ok(place)
     };
@@ -43,7 +44,7 @@ pub fn open_journal(py: Python<'_>, folder: PathBuf) -> PyResult<Journal> {
     Ok(Journal { place })
 }
 
-/// The journal in a folder, or at its URL.
+/// Returns the place of the journal in a folder, or at its URL.
 pub fn place_of(folder: &Path) -> Result<Place, Failure> {
     match folder.to_str().filter(|text| text.contains("://")) {
         Some(url) if url.starts_with("file://") => Ok(url.parse::<Place>()?),
@@ -56,7 +57,7 @@ fn new_core() -> Core {
     Core::new(Config { expected_orders: 0, key: 0 })
 }
 
-/// What an OMS wrote down. Each of its tables is made from the journal when somebody takes it, by a replay.
+/// The tables of the journal of an OMS. Each table replays the journal when a consumer takes its rows.
 #[pyclass(frozen, module = "tickpath")]
 pub struct Journal {
     place: Place,
@@ -64,25 +65,25 @@ pub struct Journal {
 
 #[pymethods]
 impl Journal {
-    /// Where it lies.
+    /// The place of the journal.
     #[getter]
     fn place(&self) -> String {
         self.place.to_string()
     }
 
-    /// The requests that the OMS took, with what became of each at once.
+    /// The requests that the OMS received, each with its immediate outcome.
     #[getter]
     fn requests(&self) -> Table {
         self.table::<OfRequests>("requests")
     }
 
-    /// The reports of its venues.
+    /// The reports of the OMS's venues.
     #[getter]
     fn reports(&self) -> Table {
         self.table::<OfReports>("reports")
     }
 
-    /// The requests that its checks denied, and why.
+    /// The requests that the OMS's checks denied, with the reasons.
     #[getter]
     fn denials(&self) -> Table {
         self.table::<OfDenials>("denials")
@@ -100,34 +101,35 @@ impl Journal {
     }
 }
 
-/// An input, and what the core said to it.
+/// An input, with the outputs that the core returned for it.
 struct Heard {
     at: At,
     input: Input,
     outputs: Vec<Output>,
-    /// Of the start that took it.
+    /// Epoch of the OMS start that received the input.
     epoch: u64,
     clock: Calibration,
 }
 
-/// Makes rows of inputs.
+/// Converter from inputs to rows.
 trait Hearing: Default + Send + 'static {
-    /// What they hold.
+    /// The columns of the rows.
     type Columns: Columns;
 
-    /// Takes an input.
+    /// Converts an input.
     fn hear(&mut self, rows: &mut Rows<Self::Columns>, heard: &Heard);
 
-    /// Here the OMS stopped in order, or there is no more: how the last request left, at zero if nobody knows.
+    /// Marks an orderly stop of the OMS, or the end of the journal: `_last` is the departure of the last request, zero
+    /// if unknown.
     fn stop(&mut self, _rows: &mut Rows<Self::Columns>, _last: Departure) {}
 }
 
-/// Replays a journal.
+/// Replay of a journal into rows.
 struct Reading<H> {
     place: Place,
     replay: Replay,
     core: Core,
-    /// As the last stop has told it.
+    /// The departure recorded at the last stop.
     last: Departure,
     hearing: H,
 }
@@ -138,11 +140,11 @@ impl<H: Hearing> Reading<H> {
         Ok(Self { place, replay, core: new_core(), last: Departure::default(), hearing: H::default() })
     }
 
-    /// Takes the next input; false at the end.
+    /// Reads the next input; returns false at the end.
     fn turn(&mut self, rows: &mut Rows<H::Columns>) -> Result<bool, JournalError> {
         let (epoch, mut found) = (self.core.epoch(), None);
         self.replay.step(&mut self.core, |at, input, outputs| found = Some((at, *input, outputs.to_vec())))?;
-        // A stop is no input: it lies before the one that was found.
+        // A stop is no input; a stop found here precedes the input that was read.
         let done = self.replay.done();
         if done.departure != std::mem::replace(&mut self.last, done.departure) {
             self.hearing.stop(rows, done.departure);
@@ -171,16 +173,16 @@ impl<H: Hearing> Source for Reading<H> {
     }
 }
 
-/// What a request's T2 is the end of.
+/// Meaning of a request's T2.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Outcome {
-    /// It went to its venue.
+    /// Sent to its venue.
     Released,
-    /// The thread of its venue's line has it, and sends it after that.
+    /// Handed to the thread of its venue's line, which sends it later.
     HandedOver,
-    /// The OMS refused it.
+    /// Denied by the OMS.
     Denied,
-    /// It waits in the OMS for its venue or its trigger, or the OMS answered it alone.
+    /// Held in the OMS for its venue or its trigger, or answered by the OMS alone.
     Kept,
 }
 
@@ -203,7 +205,7 @@ impl Outcome {
     }
 }
 
-/// A request whose T2 is not known yet: the next request's record holds it.
+/// A request whose T2 is unknown until the next request's record, which contains it.
 struct Pending {
     at: At,
     envelope: Envelope,
@@ -213,12 +215,12 @@ struct Pending {
     clock: Calibration,
 }
 
-/// What a request asks for, as far as it says so.
+/// Terms of a request, as far as the request states them.
 #[derive(Default)]
 struct Terms {
     word: &'static str,
     order: Option<NewOrder>,
-    /// The client's id of the order that it is about, or the OMS's.
+    /// The client's id of the order that the request refers to, or the OMS's id.
     original: u64,
     original_order_id: u64,
     price: Option<i64>,
@@ -279,7 +281,7 @@ columns! {
     }
 }
 
-/// Hears requests.
+/// Converter of requests.
 #[derive(Default)]
 struct OfRequests {
     pending: Option<Pending>,
@@ -325,7 +327,7 @@ impl Requests {
         let has_reference = envelope.reference_price.0 != 0;
         self.reference_price.push_known(has_reference.then_some(envelope.reference_price.0));
         self.reference_age_ns.append_option(has_reference.then_some(envelope.reference_age_ns));
-        // One that waited for its venue has left later than that.
+        // A request that waited for its venue left after this time.
         let outcome = match *outcome {
             Outcome::Released if left.queued => Outcome::Kept,
             Outcome::Released if left.handed_over => Outcome::HandedOver,
@@ -334,7 +336,7 @@ impl Requests {
         self.outcome.append_value(outcome.word());
         self.cause.push(request.cause(), clock);
         self.sent.push(envelope.sent, clock);
-        // What is older is that of a request before, as behind a crash.
+        // An older time belongs to an earlier request, for example after a crash.
         self.released.push(if left.at < at.stamp { 0 } else { left.at }, clock);
     }
 }
@@ -362,7 +364,7 @@ columns! {
     }
 }
 
-/// Hears reports.
+/// Converter of reports.
 #[derive(Default)]
 struct OfReports;
 
@@ -413,7 +415,7 @@ columns! {
     }
 }
 
-/// Hears denials.
+/// Converter of denials.
 #[derive(Default)]
 struct OfDenials;
 
@@ -443,7 +445,7 @@ impl Denials {
     }
 }
 
-/// An id that is none where it is zero.
+/// Returns an id, or None for zero.
 fn known(id: u64) -> Option<u64> {
     (id != 0).then_some(id)
 }

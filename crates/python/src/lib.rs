@@ -1,10 +1,10 @@
-//! The Python package's own module, `tickpath._native`: the bus and a session with an OMS as Python
-//! objects. What Python says of it stands in `python/tickpath`, its types in `_native.pyi`.
+//! The package's native module, `tickpath._native`: the bus and a session with an OMS as Python objects. The Python
+//! part of the package is in `python/tickpath`, the types are in `_native.pyi`.
 //!
 //! ```text
 //!   connect(url) ──> Bus ──publisher──> Publisher ── publish, publish_batch
 //!                     ├───subscribe──> Subscriber ── for, poll, poll_into ─> TopOfBook | Trade | Message | Foreign | Gap
-//!                     │                          └── lend ────────────────> Frame, a message where it lies | Gap
+//!                     │                          └── lend ────────────────> Frame, a message in place | Gap
 //!                     ├───subscribe──> MultiSubscriber ── for, poll ───────> (topic, event) of several Subscribers
 //!                     ├───pusher ────> Pusher ───── push, push_batch
 //!                     └───puller ────> Puller ───── for, pull, acknowledge ─> Pulled
@@ -16,11 +16,11 @@
 //!   journal(folder) ────────> Journal ──── requests, reports, denials ────────────┤
 //!   blotter(folder) ────────> Blotter ──── orders, fills, positions ──────────────┘
 //! ```
-//! A bus, what it opens, and `Orders` are each a `Handle`: it has one user at a time, can be closed, and is of no use
-//! behind a fork. A `Bridge` has a thread of its own, and threads may share it. A `Table` opens its log whenever it is read.
-//! A `Hop` is nothing that is opened: threads share it, and a fork goes on with samples of its own.
-//! What may take time gives the interpreter to other threads meanwhile, and looks for signals; a task of an event loop has a
-//! thread wait for it (`Lookout`).
+//! A bus, the objects opened from it, and `Orders` are each a `Handle`: it has one user at a time, can be closed, and
+//! cannot be used after a fork. A `Bridge` has a thread of its own, and threads may share it. A `Table` opens its log
+//! for each read. A `Hop` is not opened: threads share it, and a fork starts with samples of its own. Calls that may
+//! take time release the interpreter meanwhile, and check signals; for a task of an event loop a thread waits
+//! (`Lookout`).
 
 mod blotter;
 mod book;
@@ -89,7 +89,7 @@ mod _native {
     #[pymodule_export]
     use super::trigger::{Trigger, when};
 
-    /// At the end of the program what is still let go of has its time.
+    /// Registers the wait for unfinished drops at the end of the program.
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         let at_exit = wrap_pyfunction!(super::handle::await_closings, module)?;

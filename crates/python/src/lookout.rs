@@ -1,11 +1,11 @@
-//! Waiting for Python's event loop: a thread that waits where the loop cannot, and makes a descriptor readable when there is
-//! something. It never touches Python.
+//! Waiting for Python's event loop: a thread waits in place of the loop, and makes a descriptor readable when an event
+//! arrives. The thread never touches Python.
 //!
 //! ```text
-//!   event loop                                  this thread
-//!   nothing there: ask() ──────────────────────> waits, without a loop's turn or a lock of the interpreter
-//!   epoll on the descriptor <── eventfd ──────── there is something: tells it, and sleeps until it is asked again
-//!   looks for itself
+//!   event loop                                  lookout thread
+//!   no event: ask() ───────────────────────────> waits, without a loop's turn or a lock of the interpreter
+//!   epoll on the descriptor <── eventfd ──────── event found: writes it, and sleeps until the next ask()
+//!   polls again
 //! ```
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -15,42 +15,42 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::fcntl_dupfd_cloexec;
 
-/// The longest turn of a thread that waits for an event loop: another caller, who finds it at work, waits that long.
+/// Max turn of a lookout thread, and so the delay of a caller that finds the thread at work.
 pub const TURN_NS: u64 = 10_000_000;
 
-/// What a loop and its thread say to each other.
+/// State shared by an event loop and its lookout thread.
 #[derive(Default)]
 pub struct Lookout {
     state: Mutex<State>,
     changed: Condvar,
-    /// A task waits to be told.
+    /// A task is waiting for a notification.
     is_awaited: AtomicBool,
 }
 
 #[derive(Default)]
 struct State {
-    /// Readable when the loop is to look; made with the thread.
+    /// Eventfd that becomes readable when the loop should look; created with the thread.
     told: Option<OwnedFd>,
-    /// The thread looks, or is about to.
+    /// The thread is waiting for an event, or about to.
     is_asked: bool,
-    /// Nobody asks any more.
+    /// No further waits will be asked for.
     is_over: bool,
 }
 
-/// What a thread can wait for.
+/// An object that a thread can wait on.
 pub trait Watched: Send + 'static {
-    /// Waits for some milliseconds; true if there may be something.
+    /// Waits for some milliseconds; returns true if an event may have arrived.
     fn turn(&mut self) -> bool;
 }
 
-/// The descriptor, and whether its thread is still to be started.
+/// The descriptor, and whether its thread must still be started.
 pub struct Asked {
     pub told: RawFd,
     pub is_first: bool,
 }
 
 impl Lookout {
-    /// Asks to be told. None if another task has asked and waits.
+    /// Asks for a notification. Returns None if another task is waiting for one.
     pub fn ask(&self) -> std::io::Result<Option<Asked>> {
         let mut state = self.state();
         if self.is_awaited() {
@@ -68,36 +68,36 @@ impl Lookout {
         Ok(Some(Asked { told: number, is_first }))
     }
 
-    /// A duplicate of the descriptor that is readable when the loop is to look.
+    /// Returns a duplicate of the descriptor that becomes readable when the loop should look.
     pub fn descriptor(&self) -> std::io::Result<OwnedFd> {
         let state = self.state();
         let told = state.told.as_ref().ok_or(std::io::ErrorKind::NotConnected)?;
         Ok(fcntl_dupfd_cloexec(told, 0)?)
     }
 
-    /// There is no thread.
+    /// Resets the state after the thread could not be started.
     pub fn give_up(&self) {
         *self.state() = State::default();
         self.is_awaited.store(false, Ordering::Relaxed);
     }
 
-    /// Whether a task waits to be told.
+    /// Reports whether a task is waiting for a notification.
     #[inline]
     pub fn is_awaited(&self) -> bool {
         self.is_awaited.load(Ordering::Relaxed)
     }
 
-    /// The task does not wait any more, told or not; the thread stops too.
+    /// Ends the task's wait, notified or not; the thread stops waiting, too.
     pub fn stop_waiting(&self) {
         let state = self.state();
         self.is_awaited.store(false, Ordering::Relaxed);
         if let Some(told) = &state.told {
-            // Nothing to read is as good.
+            // An empty eventfd is no error.
             let _count = rustix::io::read(told, &mut [0; 8]);
         }
     }
 
-    /// Nobody asks any more. True if the thread is at work, which then lets go of what it works on.
+    /// Ends all waits. Returns true if the thread is at work, and will drop the object.
     pub fn end(&self) -> bool {
         let mut state = self.state();
         state.is_over = true;
@@ -105,14 +105,14 @@ impl Lookout {
         state.is_asked
     }
 
-    /// Sleeps until it is asked; false at the end, when who asked last is told.
+    /// Sleeps until a task asks for a wait. Returns false at the end, unless a wait is still to be answered.
     pub fn sleep(&self) -> bool {
         let state = self.state();
         let state = self.changed.wait_while(state, |state| !state.is_asked && !state.is_over);
         state.unwrap_or_else(PoisonError::into_inner).is_asked
     }
 
-    /// Tells who asked, whatever comes in between.
+    /// Returns a guard that notifies the task when it is dropped, even after a panic.
     pub fn will_tell(&self) -> Telling<'_> {
         Telling(self)
     }
@@ -122,7 +122,7 @@ impl Lookout {
     }
 }
 
-/// Tells when it is dropped.
+/// Guard that notifies the task when dropped.
 pub struct Telling<'a>(&'a Lookout);
 
 impl Drop for Telling<'_> {
@@ -130,7 +130,7 @@ impl Drop for Telling<'_> {
         let mut state = self.0.state();
         state.is_asked = false;
         if let Some(told) = &state.told {
-            // It can only be too full, and then it is readable.
+            // The write can only fail on a full counter, which is readable anyway.
             let _written = rustix::io::write(told, &1_u64.to_ne_bytes());
         }
     }

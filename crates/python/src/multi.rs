@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   poll, next ──> topic a, topic b, topic c, beginning with the one whose turn it is
-//!   nothing there: a lookout thread waits for each; an epoll descriptor tells when one of them has found an event
+//!   no event: a lookout thread waits for each; an epoll descriptor becomes readable when a thread has found an event
 //! ```
 //! Events are taken from a topic without waiting for its lookout thread, which may hold a quiet one for a while.
 
@@ -23,9 +23,9 @@ use crate::handle::TURN_NS;
 use crate::subscription::MOST;
 use crate::topic::{Most, Subscriber, events, timeout_of};
 
-/// Receives several topics. Each topic keeps its order, and the topics take turns. Iterate over it, also by `async for`, or poll
-/// it: each item is `(topic, event)`. `multi["btc"]` is the subscriber of one topic, for its `outage`, `reconnects` and so on. Use
-/// it in a `with` block, or close it.
+/// Subscriber of several topics. Each topic keeps its order, and the topics take turns. Iterate over it, also by `async
+/// for`, or poll it: each item is `(topic, event)`. `multi["btc"]` is the subscriber of one topic, for its `outage`,
+/// `reconnects` and so on. Use it in a `with` block, or close it.
 #[pyclass(frozen, module = "tickpath")]
 pub struct MultiSubscriber {
     topics: Vec<(Py<PyString>, Py<Subscriber>)>,
@@ -33,14 +33,14 @@ pub struct MultiSubscriber {
     turn: AtomicUsize,
     /// Error of a topic behind events of other topics, which were returned: raised by the next call.
     error: Mutex<Option<PyErr>>,
-    /// It spins rather than sleeps.
+    /// A wait spins rather than sleeps.
     spins: bool,
     /// Descriptor that is readable when a lookout thread has found an event; made by the first wait.
     news: OnceLock<News>,
     clock: HostClock,
 }
 
-/// An epoll descriptor, and those that it watches: one of each topic's lookout.
+/// An epoll descriptor, and the lookout descriptors that it watches, one per topic.
 struct News {
     any: OwnedFd,
     _each: Vec<OwnedFd>,
@@ -49,7 +49,7 @@ struct News {
 type Item<'py> = (Bound<'py, PyString>, Py<PyAny>);
 
 impl MultiSubscriber {
-    /// Of topics that are subscribed to, by name.
+    /// Creates the subscriber of these topics, given by name.
     pub fn new(topics: Vec<(Py<PyString>, Py<Subscriber>)>, spins: bool, clock: HostClock) -> Self {
         let (turn, error, news) = (AtomicUsize::new(0), Mutex::new(None), OnceLock::new());
         Self { topics, turn, error, spins, news, clock }
@@ -59,7 +59,7 @@ impl MultiSubscriber {
         self.topics.iter().map(|(_, subscriber)| subscriber.get())
     }
 
-    /// Takes up to so many events, from one topic after the other. An error behind some of them is kept for the next call.
+    /// Takes up to `limit` events, topic by topic. An error after some events is kept for the next call.
     fn take<'py>(&self, py: Python<'py>, limit: usize) -> PyResult<Vec<Item<'py>>> {
         self.raise_kept()?;
         let mut found = Vec::new();
@@ -82,7 +82,7 @@ impl MultiSubscriber {
         Ok(found)
     }
 
-    /// Waits until a topic has an event, or the time is over.
+    /// Waits until a topic has an event, or the timeout expires.
     fn wait_within(&self, py: Python<'_>, timeout: Option<Duration>) -> PyResult<bool> {
         let begun = self.clock.ticks();
         loop {
@@ -104,7 +104,7 @@ impl MultiSubscriber {
         }
     }
 
-    /// Sleeps until a lookout thread has found an event, or so long.
+    /// Sleeps until a lookout thread has found an event, or `longest` is over.
     fn sleep(&self, py: Python<'_>, longest: Duration) -> PyResult<()> {
         let news = self.watch(py)?;
         let slept = py.detach(|| {
@@ -118,7 +118,7 @@ impl MultiSubscriber {
         }
     }
 
-    /// Has a lookout thread wait for each topic. If one cannot, none does.
+    /// Makes a lookout thread wait for each topic. If one fails, all are released.
     fn watch(&self, py: Python<'_>) -> PyResult<&News> {
         for (number, subscriber) in self.subscribers().enumerate() {
             if let Err(e) = subscriber.watch(py) {
@@ -166,7 +166,7 @@ impl MultiSubscriber {
         format!("<tickpath.MultiSubscriber of {}>", each.join(", "))
     }
 
-    /// The subscriber of one topic.
+    /// Returns the subscriber of one topic.
     fn __getitem__(&self, py: Python<'_>, topic: &str) -> PyResult<Py<Subscriber>> {
         let found = self.topics.iter().find(|(name, _)| name.bind(py) == topic);
         let unknown = || PyKeyError::new_err(format!("'{topic}' is not subscribed to; there are {}", self.named()));
@@ -177,7 +177,7 @@ impl MultiSubscriber {
         this
     }
 
-    /// The next event of any topic, as soon as there is one.
+    /// Returns the next event of any topic, as soon as there is one.
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Item<'py>> {
         loop {
             if let Some(item) = self.take(py, 1)?.pop() {
@@ -187,45 +187,47 @@ impl MultiSubscriber {
         }
     }
 
-    /// Up to `max` events that are there; never waits. The next call starts with the topic behind the one that filled this call, so
-    /// that a busy topic does not starve the others. An error of one topic is raised by the next call, if others have events now.
+    /// Returns up to `max` available events; never waits. The next call starts with the topic behind the one that
+    /// filled this call, so that a busy topic does not starve the others. An error of one topic is raised by the next
+    /// call if other topics have events now.
     #[pyo3(signature = (max = Most(64)), text_signature = "(self, max=64)")]
     fn poll<'py>(&self, py: Python<'py>, max: Most) -> PyResult<Bound<'py, PyList>> {
         PyList::new(py, self.take(py, max.0.min(MOST))?)
     }
 
-    /// Waits until there is something, or `timeout` seconds are over; True if there is.
+    /// Waits until an event is available, or `timeout` seconds are over; returns True if an event is available.
     #[pyo3(signature = (timeout = None))]
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
         self.wait_within(py, timeout_of(timeout)?)
     }
 
-    /// The position in each topic, by name: `bus.subscribe(topics, tokens)` resumes there. None as in `Subscriber.token`.
+    /// Returns the position in each topic, by name: `bus.subscribe(topics, tokens)` resumes there. None as in
+    /// `Subscriber.token`.
     fn tokens(&self, py: Python<'_>) -> PyResult<BTreeMap<String, Option<String>>> {
         self.topics.iter().map(|(name, subscriber)| Ok((name.to_string(), subscriber.get().token(py)?))).collect()
     }
 
-    /// An iterator for `async for`.
+    /// Returns an iterator for `async for`.
     fn __aiter__<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         events(this.as_any())
     }
 
-    /// An event for a task, if there is one that no lookout thread holds.
+    /// Returns an event for a task, if there is one in a topic that no lookout thread holds.
     fn _attempt<'py>(&self, py: Python<'py>) -> PyResult<Option<Item<'py>>> {
         Ok(self.take(py, 1)?.pop())
     }
 
-    /// Has a lookout thread wait for each topic; gives the descriptor that becomes readable.
+    /// Makes a lookout thread wait for each topic; returns the descriptor that becomes readable.
     fn _watch(&self, py: Python<'_>) -> PyResult<RawFd> {
         self.watch(py).map(|news| news.any.as_raw_fd())
     }
 
-    /// The task that watches does not wait any more.
+    /// Ends the wait of the task that called `_watch`.
     fn _unwatch(&self) {
         self.unwatch();
     }
 
-    /// Closes all of them; a second time does nothing. While a message is lent it raises BufferError instead, and closes the
+    /// Closes all subscribers; a second call does nothing. While a message is lent, raises BufferError and closes the
     /// others: close the frames first.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.subscribers().map(|subscriber| subscriber.close(py)).fold(Ok(()), Result::and)

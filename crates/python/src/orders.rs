@@ -4,14 +4,15 @@
 //!   orders() ── logs on ──> Orders ── submit, cancel, replace ──> a request's id, at once; it never waits
 //!                             └────── for, poll, wait ──────────> Report | Gap | NotTaken | InDoubt | Notice
 //! ```
-//! `Orders` is a [`Handle`] of a [`tickpath_client::Client`], which keeps the session over losses of its connection: nothing
-//! runs in the background, so whoever holds one polls or waits more often than its heartbeat time. A request carries the
-//! stamp of the event that caused it, and T0 is taken when it is handed over: the OMS's journal has all hops of it. Denials
-//! of the OMS are reports with a `denial`; what a venue refuses has none.
+//! `Orders` is a [`Handle`] of a [`tickpath_client::Client`], which keeps the session across lost connections. Nothing
+//! runs in the background, so the program must poll or wait more often than its heartbeat time. A request carries the
+//! stamp of the event that caused it, and T0 is taken when the request is handed over, so the OMS's journal has all its
+//! hops. Denials of the OMS are reports with a `denial`; a venue's rejections have none.
 //!
-//! On an event loop nothing runs beside it either: the loop looks at the session's own socket, and at its heartbeat.
+//! Nothing runs in the background of an event loop, either: the loop watches the session's socket and its heartbeat
+//! time.
 //!
-//! Not here: questions after all orders and an admin's words, and drop copies.
+//! Not covered: queries of all orders, admin commands, and drop copies.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::os::fd::{AsRawFd, RawFd};
@@ -38,14 +39,14 @@ use crate::report::{Report, Told};
 use crate::topic::{Most, timeout_of};
 use crate::trigger::Trigger;
 
-/// The most events of one call.
+/// Max events of one call.
 const MOST: usize = 1 << 16;
 
-/// Logs on to an OMS: unix:///PATH, shm+unix:///PATH, tcp://HOST:PORT or tls://HOST:PORT?ca=FILE. Orders are for `account`; a
-/// symbol goes by its number in the OMS, or by its name there or in `symbols`, where no name of the OMS may have another
-/// number. Reports begin with what is new ('now') or
-/// with the first of the day ('start'). `heartbeat` and `connect_timeout` are seconds; requests get ids from `first_id` on, which
-/// must be new in this session today: it is made of the time if it is not given.
+/// Logs on to an OMS: unix:///PATH, shm+unix:///PATH, tcp://HOST:PORT or tls://HOST:PORT?ca=FILE. Orders are for
+/// `account`. A symbol is given by its number in the OMS, or by its name there or in `symbols`, which cannot give a
+/// name of the OMS another number. Reports start with the new ones ('now') or with the first of the day ('start').
+/// `heartbeat` and `connect_timeout` are seconds. Requests get ids from `first_id` on, which must be new in this
+/// session today; by default `first_id` is made from the time.
 #[pyfunction]
 #[pyo3(name = "orders", signature = (url, user, password, *, account, session = None, since = "now", symbols = None, heartbeat = None, connect_timeout = 5.0, first_id = None), text_signature = "(url, user, password, *, account, session=None, since='now', symbols=None, heartbeat=None, connect_timeout=5.0, first_id=None)")]
 #[allow(clippy::too_many_arguments, reason = "each is a keyword in Python")]
@@ -69,7 +70,7 @@ pub fn open_orders(
     }
     let no_account = |_| PyValueError::new_err(format!("{account} is no account; take one of the OMS's accounts.csv"));
     let account = u32::try_from(account).map_err(no_account)?;
-    // The highest number would stand for any.
+    // The highest number is reserved for "any session".
     let number = |given| u16::try_from(given).ok().filter(|&number| number != u16::MAX);
     let no_session = |given| PyValueError::new_err(format!("{given} is no session; take one of the user's, or None"));
     let session = session.map(|given| number(given).ok_or_else(|| no_session(given))).transpose()?;
@@ -98,7 +99,7 @@ pub fn open_orders(
     Ok(Orders { handle, is_run, requests, clock, account: AccountId(account), symbols })
 }
 
-/// The names that orders may use: those of the OMS, and the caller's own.
+/// Merges the symbol names of the OMS with those of the caller.
 fn symbols_of(
     given: Option<HashMap<String, u32>>,
     rows: Option<Vec<InstrumentRow>>,
@@ -116,14 +117,14 @@ fn symbols_of(
     Ok(symbols)
 }
 
-/// A session with an OMS, for one account. Poll or wait more often than its heartbeat time. Use it in a `with` block, or
-/// close it: what works at a venue goes on working.
+/// A session with an OMS, for one account. Poll or wait more often than its heartbeat time. Use it in a `with` block,
+/// or close it: orders at a venue go on working.
 #[pyclass(frozen, module = "tickpath")]
 pub struct Orders {
     handle: Handle<Session>,
-    /// A run hears what is said, and nobody else.
+    /// A run receives the session's events, and no other caller may.
     is_run: AtomicBool,
-    /// Requests that were handed over to be sent.
+    /// Number of requests sent through this object.
     requests: AtomicU64,
     clock: HostClock,
     account: AccountId,
@@ -132,28 +133,28 @@ pub struct Orders {
 
 struct Session {
     client: Client,
-    /// What was told, and is not handed over.
+    /// Events received and not handed over.
     waiting: VecDeque<Told>,
-    /// The sum of the reports that were handed over.
+    /// Open orders and positions by the reports returned so far.
     book: Book,
-    /// A task waits for it.
+    /// A task is waiting for an event.
     is_awaited: bool,
-    /// From this number on reports are live.
+    /// Reports from this number on are live.
     live_from: u64,
-    /// Of the next request.
+    /// Id of the next request.
     next_id: u64,
-    /// Why it is over.
+    /// Reason for the end of the session.
     ended: Option<ClientError>,
 }
 
-/// Why a request has not left.
+/// Reason why a request was not sent.
 enum Unsent {
     Ended(ClientError),
     Refused(Box<SendError<Request>>),
 }
 
 impl Session {
-    /// Sends a request, under the caller's own id or the next one, and gives its id.
+    /// Sends a request under the caller's own id or the next one; returns the id.
     fn send(&mut self, own: Option<u64>, request: impl FnOnce(ClientOrderId) -> Request) -> Result<u64, Unsent> {
         if let Some(why) = &self.ended {
             return Err(Unsent::Ended(why.clone()));
@@ -166,7 +167,7 @@ impl Session {
         Ok(id)
     }
 
-    /// Hears once what there is; says how much it was.
+    /// Polls the client once; returns the number of events.
     fn hear(&mut self) -> Result<usize, ClientError> {
         let Self { client, waiting, live_from, ended, .. } = self;
         let heard = client.poll(|event| {
@@ -181,8 +182,8 @@ impl Session {
         heard
     }
 
-    /// Takes out up to so many events. It hears each time, for that keeps the session alive; why it is over is told behind
-    /// all that came.
+    /// Takes out up to `limit` events. Each call polls the client, which keeps the session alive; the reason for the
+    /// session's end is returned after all events.
     fn take(&mut self, limit: usize) -> Result<Vec<Told>, ClientError> {
         while self.waiting.len() < MOST {
             match self.hear() {
@@ -202,12 +203,12 @@ impl Session {
         Ok(taken)
     }
 
-    /// Takes back what was not handed over.
+    /// Puts back events that could not be handed over.
     fn take_back(&mut self, taken: Vec<Told>) {
         taken.into_iter().rev().for_each(|told| self.waiting.push_front(told));
     }
 
-    /// Waits for an event until the turn is over; true when one waits.
+    /// Waits for an event until the turn is over; returns true if there is an event.
     fn look_out(&mut self, left_ns: u64) -> Result<bool, ClientError> {
         if self.waiting.is_empty() {
             self.hear()?;
@@ -227,7 +228,7 @@ impl Drop for Session {
 }
 
 impl Orders {
-    /// Sends a request; the interpreter is kept, for it never waits.
+    /// Sends a request without releasing the interpreter, since sending never waits.
     fn send(
         &self,
         py: Python<'_>,
@@ -257,9 +258,9 @@ impl Orders {
         }
     }
 
-    /// Takes up to so many events out, as objects. Those that cannot be made wait for the next call with all the others.
+    /// Takes up to `limit` events out, as objects. If an object cannot be made, all of them stay for the next call.
     fn take(&self, py: Python<'_>, limit: usize) -> PyResult<Vec<Py<PyAny>>> {
-        // Before anything is taken that a signal could cost.
+        // Before events are taken, since a signal raised later would lose them.
         py.check_signals()?;
         let taken = self.handle.with(py, |session| session.take(limit))?.map_err(|e| session_ended(py, &e))?;
         let made: PyResult<Vec<_>> = taken.iter().map(|told| told.object(py)).collect();
@@ -269,32 +270,32 @@ impl Orders {
         made
     }
 
-    /// The next event, if it is there.
+    /// Takes the next event, if there is one.
     pub fn next_event(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         Ok(self.take(py, 1)?.pop())
     }
 
-    /// Hears, without the interpreter. True if there is something to be told, the end of the session included.
+    /// Polls without the interpreter. Returns true if there is an event, or the session has ended.
     pub fn has_news(&self) -> bool {
         self.handle.glance(|session| !session.waiting.is_empty() || !matches!(session.hear(), Ok(0)))
     }
 
-    /// The oldest order that its venue has not answered, as [`Book::unanswered`].
+    /// Returns the oldest order without an answer of its venue, as [`Book::unanswered`].
     pub fn unanswered(&self, py: Python<'_>) -> PyResult<Option<(u64, u64)>> {
         self.handle.with(py, |session| session.book.unanswered())
     }
 
-    /// Has a run hear what is said, until this is dropped.
+    /// Reserves the session's events for a run, until the result is dropped.
     pub fn begin_run(&self, py: Python<'_>) -> PyResult<Run<'_>> {
         if self.is_run.swap(true, Ordering::Acquire) { Err(self.heard_by_run(py)) } else { Ok(Run(self)) }
     }
 
-    /// Refuses to hear what a run is to be told.
+    /// Rejects receiving while a run receives the session's events.
     fn check_run(&self, py: Python<'_>) -> PyResult<()> {
         if self.is_run.load(Ordering::Relaxed) { Err(self.heard_by_run(py)) } else { Ok(()) }
     }
 
-    /// Refuses a second task.
+    /// Rejects a second waiting task.
     fn check_task(&self, py: Python<'_>) -> PyResult<()> {
         if !self.handle.with(py, |session| session.is_awaited)? {
             return Ok(());
@@ -309,12 +310,12 @@ impl Orders {
         Error::InUse.raise(py, sentence)
     }
 
-    /// True while requests can be sent.
+    /// Reports whether requests can be sent.
     pub fn is_connected(&self, py: Python<'_>) -> PyResult<bool> {
         self.handle.with(py, |session| session.client.is_connected())
     }
 
-    /// Waits until an event waits to be handed over, or the time is over, which has no end if there is none.
+    /// Waits until there is an event or the timeout expires; without a timeout there is no limit.
     pub fn wait_within(&self, py: Python<'_>, timeout: Option<Duration>) -> PyResult<bool> {
         let waited = self.handle.wait_within(py, self.clock, timeout, Session::look_out)?;
         waited.map_err(|e| session_ended(py, &e))
@@ -327,10 +328,10 @@ impl Orders {
         self.handle.shown("Orders")
     }
 
-    /// Sends a new order, and gives the id by which `cancel` and `replace` know it. A 'limit' has a price, a 'market' order
-    /// None; it works for the 'day', 'gtc', 'ioc' or 'fok'. `cause` is the event to which it is the answer. `id` is one of
-    /// your own, new in this session today: known before the call, whatever interrupts it. With a `trigger`, which
-    /// `tickpath.when` makes, it waits at the OMS until that holds.
+    /// Sends a new order; returns the id for `cancel` and `replace`. A 'limit' order has a price, a 'market' order
+    /// None; the order works for the 'day', 'gtc', 'ioc' or 'fok'. `cause` is the event that the order answers. `id` is
+    /// an id of your own, new in this session today, and so known before the call, whatever interrupts it. With a
+    /// `trigger`, as made by `tickpath.when`, the order waits at the OMS until the condition holds.
     #[pyo3(signature = (symbol, side, price, quantity, *, order_type = "limit", time_in_force = "day", cause = None, id = None, trigger = None), text_signature = "(self, symbol, side, price, quantity, *, order_type='limit', time_in_force='day', cause=None, id=None, trigger=None)")]
     #[allow(clippy::too_many_arguments, reason = "each is an argument in Python")]
     fn submit(
@@ -381,7 +382,7 @@ impl Orders {
         })
     }
 
-    /// Asks to cancel an order, by the id that `submit` gave; gives the id of this request.
+    /// Requests the cancellation of an order, by the id that `submit` returned; returns the id of this request.
     #[pyo3(signature = (id, *, cause = None))]
     fn cancel(&self, py: Python<'_>, id: u64, cause: Option<&Bound<'_, PyAny>>) -> PyResult<u64> {
         let (original, cause) = (ClientOrderId(id), cause_of(cause)?);
@@ -389,8 +390,9 @@ impl Orders {
         self.send(py, None, |client_order_id| Request::Cancel(CancelOrder { client_order_id, ..cancel }))
     }
 
-    /// Asks for another price and total quantity of an order, what is filled included, by the id that `submit` gave; gives
-    /// the id of this request. With a `trigger` an order that waits for one gets this one.
+    /// Requests another price and total quantity of an order, the filled quantity included, by the id that `submit`
+    /// returned; returns the id of this request. With a `trigger`, an order that waits for its trigger gets this
+    /// trigger instead.
     #[pyo3(signature = (id, *, price, quantity, cause = None, trigger = None))]
     fn replace(
         &self,
@@ -427,8 +429,8 @@ impl Orders {
         })
     }
 
-    /// Asks to cancel all open orders of this session and account, or those of one symbol; gives the id of this request. Each
-    /// order is answered for.
+    /// Requests the cancellation of all open orders of this session and account, or of those in one symbol; returns the
+    /// id of this request. Each order gets an answer of its own.
     #[pyo3(signature = (symbol = None, *, cause = None))]
     fn cancel_all(
         &self,
@@ -443,23 +445,23 @@ impl Orders {
         self.send(py, None, |client_order_id| Request::MassCancel(MassCancel { client_order_id, ..cancel }))
     }
 
-    /// Asks the OMS how an order stands, by the id that `submit` gave; gives the id of this request. The answer is a Report
-    /// whose `exec_type` is 'order_status', with that as its `client_order_id`.
+    /// Queries the state of an order at the OMS, by the id that `submit` returned; returns the id of this request. The
+    /// answer is a Report whose `exec_type` is 'order_status', with the id of this request as its `client_order_id`.
     fn status(&self, py: Python<'_>, id: u64) -> PyResult<u64> {
         let (original, account) = (ClientOrderId(id), self.account);
         let status = StatusRequest { original, account, ..StatusRequest::default() };
         self.send(py, None, |client_order_id| Request::Status(StatusRequest { client_order_id, ..status }))
     }
 
-    /// Open orders, by the id that `submit` gave, with the last report of each: as the reports that were handed over have it. Who
-    /// logs on with `since='start'` is handed those of the whole day first.
+    /// Open orders, by the id that `submit` returned, each with its last report, according to the reports returned so
+    /// far. A session with `since='start'` first returns the reports of the whole day.
     #[getter]
     fn open(&self, py: Python<'_>) -> PyResult<BTreeMap<u64, Report>> {
         self.handle.with(py, |session| session.book.open())
     }
 
-    /// Bought less sold by the reports that were handed over, by instrument: with `since='start'` of the
-    /// whole day, else since the logon. It does not know what an account began the day with.
+    /// Quantity bought less quantity sold, by instrument, according to the reports returned so far: of the whole day
+    /// with `since='start'`, else since the logon. Positions held at the start of the day are not known here.
     #[getter]
     fn positions(&self, py: Python<'_>) -> PyResult<BTreeMap<u32, i64>> {
         self.handle.with(py, |session| session.book.positions().clone())
@@ -469,7 +471,7 @@ impl Orders {
         this
     }
 
-    /// The next event, as soon as there is one.
+    /// Returns the next event, as soon as there is one.
     fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.check_run(py)?;
         loop {
@@ -480,35 +482,35 @@ impl Orders {
         }
     }
 
-    /// Up to `max` events that are there; never waits.
+    /// Returns up to `max` available events; never waits.
     #[pyo3(signature = (max = Most(64)), text_signature = "(self, max=64)")]
     fn poll<'py>(&self, py: Python<'py>, max: Most) -> PyResult<Bound<'py, PyList>> {
         self.check_run(py)?;
         PyList::new(py, self.take(py, max.0.min(MOST))?)
     }
 
-    /// Waits until there is something, or `timeout` seconds are over; True if there is.
+    /// Waits until an event is available, or `timeout` seconds are over; returns True if an event is available.
     #[pyo3(signature = (timeout = None))]
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
         self.check_run(py)?;
         self.wait_within(py, timeout_of(timeout)?)
     }
 
-    /// An iterator for `async for`.
+    /// Returns an iterator for `async for`.
     fn __aiter__<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let module = this.py().import("tickpath.aio")?;
         module.call_method1("Told", (this,))
     }
 
-    /// An event for a task, if there is one.
+    /// Returns an event for a task, if there is one.
     fn _attempt(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         self.check_run(py)?;
         self.check_task(py)?;
         self.next_event(py)
     }
 
-    /// The thing that an event loop is to look at: a descriptor, -1 for none, and after how many seconds it is to look in any case. None
-    /// if there may be an event now.
+    /// Returns the descriptor that an event loop should watch, -1 for none, and the seconds after which the loop should
+    /// look in any case. None if an event may be there now.
     fn _sleeps(&self, py: Python<'_>) -> PyResult<Option<(RawFd, f64)>> {
         self.handle.with(py, |session| {
             let is_there = !session.waiting.is_empty();
@@ -518,7 +520,7 @@ impl Orders {
         })
     }
 
-    /// The event loop has looked.
+    /// Ends the event loop's wait that `_sleeps` began.
     fn _is_awake(&self, py: Python<'_>) -> PyResult<()> {
         self.handle.with(py, |session| {
             session.is_awaited = false;
@@ -526,13 +528,13 @@ impl Orders {
         })
     }
 
-    /// Which of the user's sessions it is.
+    /// Number of the session, among the user's sessions.
     #[getter]
     fn session(&self, py: Python<'_>) -> PyResult<u16> {
         self.handle.with(py, |session| session.client.welcome().session)
     }
 
-    /// How many requests were sent through this object.
+    /// Number of requests sent through this object.
     #[getter]
     fn requests(&self) -> u64 {
         self.requests.load(Ordering::Relaxed)
@@ -544,13 +546,13 @@ impl Orders {
         self.is_connected(py)
     }
 
-    /// After so many seconds without a poll the OMS takes it for gone.
+    /// Seconds without a poll after which the OMS considers the client dead.
     #[getter]
     fn heartbeat(&self, py: Python<'_>) -> PyResult<f64> {
         self.handle.with(py, |session| f64::from(session.client.welcome().heartbeat_ms) / 1e3)
     }
 
-    /// Closes it; a second time does nothing.
+    /// Closes the session; a second call does nothing.
     fn close(&self, py: Python<'_>) {
         self.handle.close(py);
     }
@@ -565,7 +567,7 @@ impl Orders {
     }
 }
 
-/// The one run that hears a session.
+/// Exclusive right of a run to receive a session's events.
 pub struct Run<'a>(&'a Orders);
 
 impl Drop for Run<'_> {

@@ -1,4 +1,4 @@
-//! Pushing and pulling.
+//! Pushers and pullers.
 
 use std::collections::VecDeque;
 use std::os::fd::RawFd;
@@ -17,11 +17,11 @@ use crate::lookout::{self, Watched};
 use crate::taken::Taken;
 use crate::topic::{GivenKind, Most, events, in_runs, kind_of, payloads};
 
-/// Looks of a task that find nothing, one after the other, before it pauses between them, and how long.
+/// Fruitless polls of a task before it pauses between further ones, and the length of the pause.
 const FRUITLESS: u32 = 3;
 const PAUSE_NS: u64 = 20_000_000;
 
-/// Pushes to one queue. Use it in a `with` block, or close it.
+/// Pusher of one queue. Use it in a `with` block, or close it.
 #[pyclass(frozen, module = "tickpath")]
 pub struct Pusher {
     handle: Handle<Box<dyn tickpath_bus::Pusher>>,
@@ -29,7 +29,7 @@ pub struct Pusher {
 }
 
 impl Pusher {
-    /// Of a queue that is opened.
+    /// Creates the pusher of an opened queue.
     pub fn new(opened: Box<dyn tickpath_bus::Pusher>, place: String, clock: HostClock) -> Self {
         Self { handle: Handle::new("pusher", place, opened), clock }
     }
@@ -41,7 +41,7 @@ impl Pusher {
         self.handle.shown("Pusher")
     }
 
-    /// Pushes one message; returns when the queue has it.
+    /// Pushes one message; returns when the queue has the message.
     #[pyo3(signature = (data, kind = None, *, stamp = None))]
     fn push(
         &self,
@@ -58,7 +58,7 @@ impl Pusher {
         })
     }
 
-    /// Pushes messages of one stamp, as few pipelines as there are changes of the kind, confirmed together.
+    /// Pushes messages with one stamp, in one pipeline for each change of kind, confirmed together.
     #[pyo3(signature = (batch, kind = None, *, stamp = None))]
     fn push_batch(
         &self,
@@ -75,18 +75,18 @@ impl Pusher {
         pushed.map_err(|e| batch_error(py, &e))
     }
 
-    /// Finds out what has become of what the last call left unknown, and sends it again if need be.
+    /// Determines the outcome of messages that the last call left unknown, and sends them again if necessary.
     fn resend(&self, py: Python<'_>) -> PyResult<()> {
         self.handle.detached(py, |pusher| pusher.resend())?.map_err(|e| batch_error(py, &e))
     }
 
-    /// How often its connection was lost and made again; None where nobody knows.
+    /// Number of times that the connection was lost and restored; None where the number is unknown.
     #[getter]
     fn reconnects(&self, py: Python<'_>) -> PyResult<Option<u64>> {
         self.handle.with(py, |pusher| pusher.reconnects())
     }
 
-    /// Closes it; a second time does nothing.
+    /// Closes the pusher; a second call does nothing.
     fn close(&self, py: Python<'_>) {
         self.handle.close(py);
     }
@@ -101,16 +101,16 @@ impl Pusher {
     }
 }
 
-/// A message of a queue.
+/// A message that was pulled from a queue.
 #[pyclass(frozen, get_all, module = "tickpath")]
 pub struct Pulled {
     /// The message: a TopOfBook, a Trade or a Message.
     message: Py<PyAny>,
-    /// A puller may have had it already.
+    /// True if a puller may have received the message before.
     redelivered: bool,
-    /// How often it was delivered, this time included; None where that is not counted.
+    /// Number of deliveries of the message, this one included; None where they are not counted.
     deliveries: Option<u32>,
-    /// Names it to this puller, for `give_back`.
+    /// Identifies the message to this puller, for `give_back`.
     tag: u64,
 }
 
@@ -122,27 +122,28 @@ impl Pulled {
     }
 }
 
-/// Pulls from one queue: iterate over it, or pull. Use it in a `with` block, or close it.
+/// Puller of one queue: iterate over it, or pull. Use it in a `with` block, or close it.
 #[pyclass(frozen, module = "tickpath")]
 pub struct Puller {
     handle: Handle<Pulling>,
     clock: HostClock,
-    /// It may spin while it waits.
+    /// A wait may spin.
     spins: bool,
 }
 
 struct Pulling {
     opened: Box<dyn tickpath_bus::Puller>,
-    /// What was pulled, and could not be handed over.
+    /// Messages pulled that could not be handed over.
     waiting: VecDeque<TakenPulled>,
     clock: HostClock,
-    /// Looks since something was there.
+    /// Polls since the last message.
     fruitless: u32,
 }
 
 impl Watched for Pulling {
-    /// A puller does not say whether there is something, and looks for what a fallen one held only when it pulls: the loop
-    /// looks behind each turn. Where that finds nothing again and again, for a queue is not there yet, it looks less often.
+    /// Waits, and always returns true: a puller reports no arrivals, and takes over a dead puller's messages only when
+    /// it pulls, so the loop polls after each turn. After several fruitless polls, as on a queue that does not exist
+    /// yet, turns get longer.
     fn turn(&mut self) -> bool {
         if self.waiting.is_empty() && self.sleep(lookout::TURN_NS) && self.fruitless > FRUITLESS {
             sleep_ns(PAUSE_NS);
@@ -151,7 +152,7 @@ impl Watched for Pulling {
     }
 }
 
-/// A message that is pulled, and is no object yet.
+/// A pulled message that is no Python object yet.
 struct TakenPulled {
     message: Taken,
     redelivered: bool,
@@ -172,7 +173,7 @@ impl TakenPulled {
 }
 
 impl Pulling {
-    /// Waits for so long; true if that ended early, for there may be something.
+    /// Waits for `most_ns`; returns true if the wait ended early, since a message may have arrived.
     fn sleep(&mut self, most_ns: u64) -> bool {
         let slept = self.clock.ticks();
         self.opened.wait(most_ns);
@@ -199,15 +200,15 @@ impl Pulling {
 }
 
 impl Puller {
-    /// Of a queue that is opened.
+    /// Creates the puller of an opened queue.
     pub fn new(opened: Box<dyn tickpath_bus::Puller>, place: String, clock: HostClock, wait: Wait) -> Self {
         let pulling = Pulling { opened, waiting: VecDeque::new(), clock, fruitless: 0 };
         Self { handle: Handle::new("puller", place, pulling), clock, spins: wait != Wait::Block }
     }
 
-    /// Takes up to so many messages. Those of which no object can be made wait for the next call with all the others.
+    /// Takes up to `limit` messages. If an object cannot be made, all of them stay for the next call.
     fn take(&self, py: Python<'_>, limit: usize) -> PyResult<Vec<Py<Pulled>>> {
-        // Before anything is taken that a signal could cost.
+        // Before messages are taken, since a signal raised later would lose them.
         py.check_signals()?;
         let taken = self.handle.detached(py, |puller| puller.take(limit))?;
         self.hand_over(py, taken)
@@ -234,7 +235,7 @@ impl Puller {
         this
     }
 
-    /// The next message, as soon as there is one. Acknowledge what is done with.
+    /// Returns the next message, as soon as there is one. Acknowledge each message that is done with.
     fn __next__(&self, py: Python<'_>) -> PyResult<Py<Pulled>> {
         loop {
             if let Some(pulled) = self.take(py, 1)?.pop() {
@@ -244,24 +245,25 @@ impl Puller {
         }
     }
 
-    /// Up to `max` messages that are there; never waits for one to come.
+    /// Returns up to `max` available messages; never waits for a message to arrive.
     #[pyo3(signature = (max = Most(64)), text_signature = "(self, max=64)")]
     fn pull<'py>(&self, py: Python<'py>, max: Most) -> PyResult<Bound<'py, PyList>> {
         PyList::new(py, self.take(py, max.0)?)
     }
 
-    /// Everything that was handed over so far is done with, and never comes again.
+    /// Acknowledges all messages returned so far; none of them is delivered again.
     fn acknowledge(&self, py: Python<'_>) -> PyResult<()> {
         self.handle.detached(py, |puller| puller.opened.acknowledge())?.map_err(|e| receive_error(py, &e))
     }
 
-    /// One message that was handed over goes back, at once, and comes again, marked.
+    /// Returns one message to the queue, at once; the message is delivered again, marked as redelivered.
     fn give_back(&self, py: Python<'_>, pulled: &Pulled) -> PyResult<()> {
         let tag = pulled.tag;
         self.handle.detached(py, |puller| puller.opened.give_back(tag))?.map_err(|e| receive_error(py, &e))
     }
 
-    /// Waits until there may be something, or `timeout` seconds are over, one if none are given. Pull behind it in any case.
+    /// Waits until a message may be available, or `timeout` seconds are over, one by default. Pull afterwards in any
+    /// case.
     #[pyo3(signature = (timeout = None))]
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
         let timeout = Duration::try_from_secs_f64(timeout.unwrap_or(1.0)).map_err(|_| {
@@ -269,12 +271,12 @@ impl Puller {
         })?;
         let (clock, begun, whole_ns) = (self.clock, self.clock.ticks(), timeout.as_nanos() as u64);
         let left_ns = || whole_ns.saturating_sub(clock.ns_between(begun, clock.ticks()).max(0) as u64);
-        // A puller does not say whether there is something; it returns early if so.
+        // A puller does not report arrivals; its wait returns early when a message may be there.
         let turn = |puller: &mut Pulling| puller.sleep(left_ns().min(TURN_NS)).then_some(());
         self.handle.wait(py, || left_ns() == 0, turn).map(|_| ())
     }
 
-    /// An iterator for `async for`.
+    /// Returns an iterator for `async for`.
     fn __aiter__<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         if this.get().spins {
             return Err(PyValueError::new_err("a puller is awaited by wait='block'; open it so"));
@@ -282,7 +284,7 @@ impl Puller {
         events(this.as_any())
     }
 
-    /// A message for a task, if there is one and no thread is looking for it.
+    /// Returns a message for a task, if there is one and no lookout thread holds the queue.
     fn _attempt(&self, py: Python<'_>) -> PyResult<Option<Py<Pulled>>> {
         match self.handle.attempt(py, |puller| puller.take(1))? {
             Some(taken) => Ok(self.hand_over(py, taken)?.pop()),
@@ -290,29 +292,30 @@ impl Puller {
         }
     }
 
-    /// Has a thread wait for the event loop; gives the descriptor that becomes readable.
+    /// Makes a lookout thread wait for the event loop; returns the descriptor that becomes readable.
     fn _watch(&self, py: Python<'_>) -> PyResult<RawFd> {
         self.handle.watch(py)
     }
 
-    /// The task that watches does not wait any more.
+    /// Ends the wait of the task that called `_watch`.
     fn _unwatch(&self) {
         self.handle.stop_waiting();
     }
 
-    /// How often its connection was lost and made again; None where nobody knows.
+    /// Number of times that the connection was lost and restored; None where the number is unknown.
     #[getter]
     fn reconnects(&self, py: Python<'_>) -> PyResult<Option<u64>> {
         self.handle.with(py, |pulling| pulling.opened.reconnects())
     }
 
-    /// Why nothing comes now, in a sentence: its connection is lost, and is being made again. None while it stands.
+    /// Reason why nothing arrives now, as a sentence: the connection is lost, and is being restored. None while
+    /// connected.
     #[getter]
     fn outage(&self, py: Python<'_>) -> PyResult<Option<String>> {
         self.handle.with(py, |pulling| pulling.opened.outage())
     }
 
-    /// Closes it; what is not acknowledged comes again. A second time does nothing.
+    /// Closes the puller; unacknowledged messages are delivered again. A second call does nothing.
     fn close(&self, py: Python<'_>) {
         self.handle.close(py);
     }

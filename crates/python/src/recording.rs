@@ -1,7 +1,7 @@
-//! `recording(url, topic)`: what lies in a log, as tables.
+//! `recording(url, topic)`: the messages of a log, as tables.
 //!
-//! Each table reads the log once for whoever takes it, without its writer's knowledge, and ends where the log ended then. A
-//! log that overwrites may go on faster: then what is missing is an error, for a table has no place to tell a gap.
+//! Each table reads the log once per export, unseen by the writer, up to the end that the log had at that time. If a
+//! log with policy `overwrite` outruns the reader, the loss is an error, since a table cannot represent a gap.
 
 use std::marker::PhantomData;
 
@@ -16,13 +16,14 @@ use crate::column::{Codes, Columns, Decimals, OrNull, Rows, Times, columns};
 use crate::error::Error;
 use crate::table::{Failure, MOST_ROWS, Source, Table};
 
-/// Bytes of payloads in a batch, about at most.
+/// Approximate max of payload bytes in a batch.
 const MOST_BYTES: usize = 1 << 26;
 
-/// Topics that a sentence names.
+/// Max topics named in an error message.
 const MOST_NAMES: usize = 8;
 
-/// A topic that lies in a log, as tables: of a recording, file:///FOLDER, or of what of a topic is there, shm://.
+/// Opens the log of a topic as tables: of a recording, file:///FOLDER, or of the messages that a topic in shared memory
+/// still holds, shm://.
 #[pyfunction]
 #[pyo3(name = "recording")]
 pub fn open_recording(py: Python<'_>, url: &str, topic: &str) -> PyResult<Recording> {
@@ -44,7 +45,7 @@ fn place_of(url: &str, topic: &str) -> Result<Place, ConnectError> {
             remedy: "record it first, with tickpath log record URL TOPIC FOLDER/TOPIC, and open file:///FOLDER",
         });
     }
-    // What is wrong with a URL it says best.
+    // `connect` has the best error message for a wrong URL.
     connect(&url)?;
     log_of(&url, topic)
 }
@@ -56,7 +57,7 @@ fn open(place: &Place, start: Start) -> Result<Reader, Failure> {
     })
 }
 
-/// The logs that lie on the disk where this one is not.
+/// Names the logs on the disk beside the place of a log that was not found.
 fn names_beside(place: &Place) -> Option<String> {
     let folder = place.dir().parent().filter(|_| !place.is_shared_memory())?;
     let found = within(&Place::folder(folder));
@@ -65,7 +66,7 @@ fn names_beside(place: &Place) -> Option<String> {
     (!told.is_empty()).then(|| told.join(", ") + if found.len() > told.len() { " and more" } else { "" })
 }
 
-/// What lies in a log. Each of its tables is read from the log when somebody takes it.
+/// The tables of a log. Each table reads the log when a consumer takes its rows.
 #[pyclass(frozen, module = "tickpath")]
 pub struct Recording {
     place: Place,
@@ -73,7 +74,7 @@ pub struct Recording {
 
 #[pymethods]
 impl Recording {
-    /// Where it lies.
+    /// The place of the log.
     #[getter]
     fn place(&self) -> String {
         self.place.to_string()
@@ -97,7 +98,7 @@ impl Recording {
         self.table::<Messages>("messages")
     }
 
-    /// Where messages were lost before they came here, and how many: null where nobody knows.
+    /// Losses of messages before they reached the log, with the number of messages: null where it is unknown.
     #[getter]
     fn gaps(&self) -> Table {
         self.table::<Gaps>("gaps")
@@ -115,7 +116,7 @@ impl Recording {
     }
 }
 
-/// What a message is.
+/// Content of a message.
 enum What<'a> {
     TopOfBook(TopOfBook),
     Trade(Trade),
@@ -142,17 +143,17 @@ impl<'a> What<'a> {
     }
 }
 
-/// Columns that take some of the messages.
+/// Columns that accept some of the messages.
 trait Taking: Columns {
-    /// Takes it as a row; false if it is none of theirs.
+    /// Appends the message as a row; returns false if these columns do not accept it.
     fn push(&mut self, what: &What<'_>) -> bool;
 }
 
-/// Reads a log into columns.
+/// Reader of a log into columns.
 struct Reading<C> {
     place: Place,
     log: Reader,
-    /// The number behind the last message that was there when it was opened.
+    /// Sequence number after the last message at the time of opening.
     end: u64,
     into: PhantomData<fn() -> C>,
 }
@@ -160,7 +161,7 @@ struct Reading<C> {
 impl<C: Taking> Reading<C> {
     fn open(place: &Place) -> Result<Self, Failure> {
         let log = open(place, Start::Oldest)?;
-        // Damage may lie before the end: then reading comes to it, and tells it.
+        // Damage may precede the end: reading reaches it, and reports it.
         let end = open(place, Start::Now).map_or(u64::MAX, |log| log.sequence());
         Ok(Self { place: place.clone(), log, end, into: PhantomData })
     }
@@ -282,7 +283,7 @@ impl Taking for Gaps {
     }
 }
 
-/// The exchange's time, if it gives one.
+/// Returns the exchange's time, if there is one.
 fn known(event_ns: u64) -> Option<u64> {
     (event_ns != 0).then_some(event_ns)
 }

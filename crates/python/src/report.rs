@@ -1,4 +1,4 @@
-//! What an OMS tells a session, as small frozen objects. Prices and quantities are whole numbers of 10⁻⁸.
+//! Events of a session with an OMS, as small frozen objects. Prices and quantities are whole numbers of 10⁻⁸.
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -11,109 +11,111 @@ use tickpath_risk as risk;
 
 use crate::event::Gap;
 
-/// What became of an order, or of a request. Of a denial only `number` to `exec_type` ('denied') and `account` say something: an
-/// order that it was to change goes on as it was.
+/// The outcome of an order or a request. A denial has only the fields from `number` to `exec_type` ('denied') and
+/// `account`: an order that the denied request was to change stays as it was.
 #[pyclass(frozen, get_all, eq, hash, module = "tickpath")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Report {
-    /// Its number in the session.
+    /// Sequence number of the report in the session.
     number: u64,
-    /// When the OMS sent it, in ticks of its host's clock.
+    /// Time at which the OMS sent the report, in ticks of its host's clock.
     stamp: u64,
-    /// False if it is of the past: it was said while this client did not listen.
+    /// False for a replayed report, first sent while this client was not connected.
     live: bool,
-    /// Why the OMS has denied the request; None of all that is no denial.
+    /// Reason why the OMS denied the request; None in other reports.
     pub denial: Option<Denial>,
     /// The OMS's id of the order.
     pub order_id: u64,
-    /// The id of the request that it answers; 0 if it answers none.
+    /// Id of the request that the report answers; 0 if it answers none.
     pub client_order_id: u64,
-    /// What it tells: 'pending_new', 'new', 'trade', 'canceled', 'replaced', 'rejected', 'cancel_rejected', 'expired', 'denied'
-    /// and others, as FIX calls them.
+    /// Type of the report: 'pending_new', 'new', 'trade', 'canceled', 'replaced', 'rejected', 'cancel_rejected',
+    /// 'expired', 'denied' and others, named as in FIX.
     pub exec_type: &'static str,
-    /// How the order stands now: 'pending_new', 'new', 'partially_filled', 'filled', 'canceled', 'rejected' and others, as FIX
-    /// calls them; None of a denial.
+    /// State of the order now: 'pending_new', 'new', 'partially_filled', 'filled', 'canceled', 'rejected' and others,
+    /// named as in FIX; None in a denial.
     pub status: Option<&'static str>,
-    /// The instrument, by its number.
+    /// The instrument's number.
     pub symbol: u32,
-    /// For whom.
+    /// The account of the order.
     account: u32,
-    /// BUY or SELL; 0 of what has none.
+    /// BUY or SELL; 0 in a report without a side.
     pub side: u8,
-    /// The limit after this.
+    /// Limit price of the order after this report.
     price: i64,
-    /// Of this fill; 0 if it is none.
+    /// Price of this fill; 0 if the report is no fill.
     last_price: i64,
-    /// Of this fill; 0 if it is none.
+    /// Quantity of this fill; 0 if the report is no fill.
     pub last_quantity: i64,
-    /// Filled so far.
+    /// Quantity filled so far.
     pub cumulative_quantity: i64,
-    /// Still open.
+    /// Quantity still open.
     leaves_quantity: i64,
-    /// The venue's own reason of a rejection.
+    /// The venue's own reason code of a rejection.
     reason: u16,
-    /// The venue, by its number.
+    /// The venue's number.
     venue: u16,
-    /// The venue's id of the order; 0 if it has said none.
+    /// The venue's id of the order; 0 if the venue has reported none.
     venue_order_id: u64,
-    /// The venue's id of this fill; 0 if it is none.
+    /// The venue's id of this fill; 0 if the report is no fill.
     exec_id: u64,
-    /// The venue's count of events of this order, from 1; 0 where it gives none.
+    /// The venue's count of events of this order, from 1; 0 where the venue gives none.
     venue_sequence: u64,
-    /// When the venue received the request or made the event, in ticks of the host's clock; 0 if unknown.
+    /// Time at which the venue received the request or made the event, in ticks of the host's clock; 0 if unknown.
     venue_stamp: u64,
-    /// An admin has entered it by hand.
+    /// True if an admin entered the report by hand.
     manual: bool,
 }
 
-/// Why the OMS has denied a request: the check, its limit, and the value that broke it, in the unit of the check.
+/// Reason why the OMS denied a request: the check, its limit, and the value that broke the limit, in the unit of the
+/// check.
 #[pyclass(frozen, get_all, eq, hash, module = "tickpath")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Denial {
-    /// Of the check: docs/risk-checks.md has them.
+    /// Code of the check, as listed in docs/risk-checks.md.
     code: u16,
-    /// What the check allows.
+    /// Limit of the check.
     limit: i128,
-    /// What the request would have made of it.
+    /// Value that the request would have led to.
     value: i128,
 }
 
-/// A request that the OMS did not take, and never will; nobody sends it again by itself.
+/// A request that the OMS did not accept, and never will; the client does not send it again by itself.
 #[pyclass(frozen, get_all, eq, hash, module = "tickpath")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct NotTaken {
-    /// The id that the call gave.
+    /// Id of the request, as returned by the call.
     client_order_id: u64,
-    /// What it was: 'submit', 'cancel' or 'replace'.
+    /// Kind of the request: 'submit', 'cancel', 'replace' or 'status'.
     request: &'static str,
 }
 
-/// A request of which nobody can know any more whether the OMS took it: it may work. Do not send it again before
-/// `tickpath orders` has said.
+/// A request in doubt: the OMS may have accepted it, and the order may work. Do not send the request again before
+/// `tickpath orders` has shown its state.
 #[pyclass(frozen, get_all, eq, hash, module = "tickpath")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct InDoubt {
-    /// The id that the call gave.
+    /// Id of the request, as returned by the call.
     client_order_id: u64,
-    /// What it was: 'submit', 'cancel' or 'replace'.
+    /// Kind of the request: 'submit', 'cancel', 'replace' or 'status'.
     request: &'static str,
 }
 
-/// Something that happened to the session: `what`, for programs, and a sentence.
+/// An event of the session: `what` for programs, `sentence` for people.
 #[pyclass(frozen, get_all, eq, hash, module = "tickpath")]
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Notice {
-    /// A word for programs: connected, disconnected, failed, other_journal, said_again, forgotten, and of a run waiting.
+    /// Keyword for programs: connected, disconnected, failed, other_journal, said_again, forgotten, and in a run
+    /// waiting.
     what: &'static str,
-    /// The same for people.
+    /// The event as a sentence, for people.
     sentence: String,
 }
 
-/// Makes an object of its fields by name, and gives them back for pickling.
+/// Generates construction from named fields, and the fields' dict for pickling.
 macro_rules! by_fields {
     ($class:ident, [$($field:ident),+]) => {
         impl $class {
-            /// With these fields in place of its own.
+            /// Returns the object with these fields replaced.
             fn with(mut self, fields: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
                 for (name, value) in fields.into_iter().flatten() {
                     let name: String = name.extract()?;
@@ -130,7 +132,7 @@ macro_rules! by_fields {
                 Ok(self)
             }
 
-            /// Its fields by name.
+            /// Returns the fields by name.
             fn fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
                 let fields = PyDict::new(py);
                 $(fields.set_item(stringify!($field), self.$field.clone())?;)+
@@ -173,9 +175,9 @@ by_fields!(NotTaken, [client_order_id, request]);
 by_fields!(InDoubt, [client_order_id, request]);
 by_fields!(Notice, [what, sentence]);
 
-/// A type that a field may be given as.
+/// Type of a field that can be given by name.
 trait Field: Sized {
-    /// The value that Python gave for a field of this name.
+    /// Converts the value given for a field of this name.
     fn of(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Self>;
 }
 
@@ -203,9 +205,9 @@ impl Field for Option<&'static str> {
     }
 }
 
-/// The words of [`NotTaken::request`].
+/// The values of [`NotTaken::request`].
 const REQUESTS: [&str; 4] = ["submit", "cancel", "replace", "status"];
-/// The words of [`Notice::what`].
+/// The values of [`Notice::what`].
 const NOTICES: [&str; 7] =
     ["connected", "disconnected", "failed", "other_journal", "said_again", "forgotten", "waiting"];
 
@@ -225,12 +227,12 @@ impl Field for &'static str {
     }
 }
 
-/// Nothing in a tuple, and the fields by name: what an object is made of again.
+/// State that recreates an object: an empty tuple, and the fields by name.
 type Again<'py> = ((), Bound<'py, PyDict>);
 
 #[pymethods]
 impl Report {
-    /// A report that was made here, for a test of `on_report`: of the fields that are not given, `exec_type` and `status` are
+    /// Creates a report, for a test of `on_report`: of the fields that are not given, `exec_type` and `status` are
     /// 'new', `live` is True, and all others are 0.
     #[new]
     #[pyo3(signature = (**fields))]
@@ -295,7 +297,7 @@ impl Report {
         }
     }
 
-    /// The name of the check by which the OMS has denied the request just now; none of all else.
+    /// Returns the name of the check behind a live denial; None for any other report.
     pub fn denied_by(&self) -> Option<String> {
         self.denial.as_ref().filter(|_| self.live).map(|denial| match denial.name() {
             name if name.is_empty() => format!("code {}", denial.code),
@@ -318,7 +320,7 @@ impl Report {
 
 #[pymethods]
 impl Denial {
-    /// A denial that was made here, by its fields.
+    /// Creates a denial from its fields.
     #[new]
     #[pyo3(signature = (**fields))]
     fn new(fields: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
@@ -329,13 +331,13 @@ impl Denial {
         Ok(((), self.fields(py)?))
     }
 
-    /// The check's name, as docs/risk-checks.md has it; empty if this version does not know the code.
+    /// Name of the check, as listed in docs/risk-checks.md; empty if this version does not know the code.
     #[getter]
     fn name(&self) -> String {
         risk::Denial::from_code(self.code).map_or_else(String::new, |denial| format!("{denial:?}"))
     }
 
-    /// Why, and what to do.
+    /// Reason and remedy, as a sentence.
     #[getter]
     fn sentence(&self) -> String {
         let unknown =
@@ -355,7 +357,7 @@ impl Denial {
 
 #[pymethods]
 impl NotTaken {
-    /// One that was made here, by its fields.
+    /// Creates the event from its fields.
     #[new]
     #[pyo3(signature = (**fields))]
     fn new(fields: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
@@ -374,7 +376,7 @@ impl NotTaken {
 
 #[pymethods]
 impl InDoubt {
-    /// One that was made here, by its fields.
+    /// Creates the event from its fields.
     #[new]
     #[pyo3(signature = (**fields))]
     fn new(fields: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
@@ -391,7 +393,7 @@ impl InDoubt {
     }
 }
 
-/// A request's id, and the name of the call that made it.
+/// Returns a request's id, and the name of the call that made it.
 fn named(request: &Request) -> (u64, &'static str) {
     let call = match request {
         Request::New(_) | Request::Conditional(_) => "submit",
@@ -415,7 +417,7 @@ impl Notice {
 
 #[pymethods]
 impl Notice {
-    /// One that was made here, by its fields.
+    /// Creates the event from its fields.
     #[new]
     #[pyo3(signature = (**fields))]
     fn new(fields: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
@@ -435,7 +437,7 @@ impl Notice {
     }
 }
 
-/// An event of a session that is taken out, and is no object yet.
+/// An event of a session that is no Python object yet.
 pub enum Told {
     Report(Report),
     Gap(Gap),
@@ -445,8 +447,8 @@ pub enum Told {
 }
 
 impl Told {
-    /// What Python is told of it; none of what a session without questions and words does not bring, and of reports that came
-    /// twice. From this number on reports are live.
+    /// Converts an event for Python; reports from number `live_from` on are live. Returns None for duplicate reports,
+    /// and for events that only queries and admin commands cause.
     pub fn of(event: Event, live_from: u64) -> Option<Self> {
         let notice = |what, sentence| Some(Self::Notice(Notice { what, sentence }));
         match event {
@@ -492,7 +494,7 @@ impl Told {
         }
     }
 
-    /// The event as Python sees it.
+    /// Creates the event's Python object.
     pub fn object(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         Ok(match self {
             Self::Report(report) => Py::new(py, *report)?.into_any(),

@@ -1,13 +1,14 @@
-//! The loop of `tickpath.run`, which tells a strategy what has come until it wants no more.
+//! The loop of `tickpath.run`, which passes events to a strategy until the strategy stops.
 //!
 //! ```text
 //!   Subscriber ── TopOfBook, Trade ──────────────> on_tick ───┐
-//!              └─ Message, Foreign, Gap ─────────> on_other   ├─ STOP ends the run, and so does what one raises
+//!              └─ Message, Foreign, Gap ─────────> on_other   ├─ STOP ends the run, and so does an exception
 //!   Orders ────── Report ────────────────────────> on_report  │
 //!          └───── NotTaken, InDoubt, Notice, Gap ─> on_notice ┘
 //! ```
-//! Events are taken out one at a time: what is behind one that ends the run stays where it is. Between any two ticks the
-//! session is heard, which keeps it alive. Who spins looks at both without the interpreter, which other threads have then.
+//! Events are taken out one at a time, so that all events after the one that ends the run stay unread. The session is
+//! polled between any two ticks, which keeps it alive. A spinning run polls both without the interpreter, which is then
+//! free for other threads.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -27,14 +28,15 @@ use crate::topic::{Subscriber, timeout_of};
 /// The longest sleep for ticks of one topic: neither a report nor a tick of another topic ends it.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// How long an order waits for its venue before the strategy is told.
+/// Time that an order waits for its venue before the strategy is notified, in nanoseconds.
 const WAITS_NS: i64 = 1_000_000_000;
 
-/// How much the OMS may say between two ticks.
+/// Max session events between two ticks.
 const MOST_HEARD: usize = 64;
 
-/// Trades until the strategy gives `stop`, or to the end of a recording, and until no report has come for `linger` seconds
-/// then. However that ends, `denied` holds then how many requests the OMS has denied, by the check's name.
+/// Runs the strategy until it returns `stop`, or to the end of a recording and until no report has arrived for `linger`
+/// seconds after it. In either case `denied` then holds the number of requests that the OMS denied, by the check's
+/// name.
 #[pyfunction]
 #[allow(clippy::too_many_arguments, reason = "tickpath.run is its only caller")]
 pub fn trade(
@@ -56,7 +58,7 @@ pub fn trade(
     if told.trades(py, &ticks, sleeps, is_recording)? {
         return Ok(());
     }
-    // What the last orders came to; while the OMS is away, that is still to come.
+    // Reports of the last orders; while the OMS is disconnected, they are still to come.
     while session.wait_within(py, linger)? || !session.is_connected(py)? {
         if told.hear()? {
             break;
@@ -114,12 +116,12 @@ impl<'a> Ticks<'a> {
         Ok(event)
     }
 
-    /// The first topic that had no event.
+    /// Returns the first topic that had no event.
     fn empty(&self) -> Option<&Subscriber> {
         self.has_come.iter().position(|has_come| !has_come.get()).map(|topic| self.topics[topic])
     }
 
-    /// Whether no topic has a publisher.
+    /// Reports whether no topic has a publisher.
     fn are_left(&self, py: Python<'_>) -> PyResult<bool> {
         for topic in &self.topics {
             if !topic.is_left(py)? {
@@ -130,10 +132,10 @@ impl<'a> Ticks<'a> {
     }
 }
 
-/// A strategy that is told.
+/// A strategy, with the state of its run.
 struct Told<'a, 'py> {
     strategy: &'a Bound<'py, PyAny>,
-    /// What it gives to end the run.
+    /// The value that the strategy returns to end the run.
     stop: &'a Bound<'py, PyAny>,
     orders: &'a Bound<'py, Orders>,
     /// Denied requests by the check's name.
@@ -154,12 +156,12 @@ struct Waits {
 }
 
 impl<'py> Told<'_, 'py> {
-    /// True if it gives `stop`, False at the end of a recording.
+    /// Runs the strategy. Returns true if it returned `stop`, false at the end of a recording.
     fn trades(&self, py: Python<'_>, ticks: &Ticks<'_>, sleeps: bool, is_recording: bool) -> PyResult<bool> {
         let session = self.orders.get();
         let mut next = None;
         loop {
-            // Asked first: what somebody published before he was gone is there.
+            // Checked before polling: a publisher's last messages are there once it has gone.
             let is_over = is_recording && ticks.are_left(py)?;
             if next.is_none() {
                 next = ticks.next_event(py)?;
@@ -173,7 +175,7 @@ impl<'py> Told<'_, 'py> {
             if self.hear()? {
                 return Ok(true);
             }
-            // A subscriber knows its topic once it has looked for it.
+            // A subscriber knows its topic's publisher only after it has polled.
             if is_over && ticks.are_left(py)? {
                 let Some(topic) = ticks.empty() else { return Ok(false) };
                 let remedy = "give the folder of recordings in the URL, and the topic apart";
@@ -189,7 +191,7 @@ impl<'py> Told<'_, 'py> {
         }
     }
 
-    /// Tells what has come by the topic.
+    /// Passes an event of a topic to the strategy.
     fn tick(&self, event: Py<PyAny>) -> PyResult<bool> {
         let py = self.strategy.py();
         let event = event.into_bound(py);
@@ -197,7 +199,7 @@ impl<'py> Told<'_, 'py> {
         self.tell(if is_tick { intern!(py, "on_tick") } else { intern!(py, "on_other") }, event)
     }
 
-    /// Tells what the OMS has said.
+    /// Passes the session's events to the strategy.
     fn hear(&self) -> PyResult<bool> {
         let py = self.strategy.py();
         for _ in 0..MOST_HEARD {
@@ -239,7 +241,7 @@ impl<'py> Told<'_, 'py> {
         }
     }
 
-    /// Counts a denial of a request that this program sent.
+    /// Counts the denial of a request that this program sent.
     fn count(&self, said: &Bound<'py, PyAny>) -> PyResult<()> {
         let Ok(report) = said.cast::<Report>() else { return Ok(()) };
         let Some(name) = report.get().denied_by() else { return Ok(()) };

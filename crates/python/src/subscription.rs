@@ -1,4 +1,4 @@
-//! A subscription as Python's `Subscriber` holds it: what was taken out of it waits here until Python takes it.
+//! The subscription behind Python's `Subscriber`: events taken out of it are buffered here until Python takes them.
 
 use std::collections::VecDeque;
 
@@ -11,43 +11,43 @@ use crate::handle::TURN_NS;
 use crate::lookout::{self, Watched};
 use crate::taken::Taken;
 
-/// How long one turn may take where it spins.
+/// Max duration of one spinning turn, in nanoseconds.
 const SPIN_NS: i64 = 1_000_000;
 
 /// Spins between two looks at the clock.
 const SPINS: u32 = 256;
 
-/// The most events of one call.
+/// Max events of one call.
 pub const MOST: usize = 1 << 16;
 
-/// A subscription that is opened.
+/// An open subscription with its buffered events.
 pub struct Subscription {
-    /// The bus's own.
+    /// The subscriber of the bus.
     pub subscriber: Box<dyn tickpath_bus::Subscriber>,
-    /// What was taken out, and is not handed over.
+    /// Events taken out and not handed over.
     waiting: VecDeque<Taken>,
-    /// Where it stood before that, if it stood somewhere; none if nobody knows.
+    /// Position before the buffered events, if there is one; None if unknown.
     before: Option<Option<ResumeToken>>,
-    /// What went wrong while it waited, and is not told.
+    /// Error during a wait, not reported yet.
     error: Option<ReceiveError>,
-    /// Room for the next ones that are taken out as records.
+    /// Buffers reused for the next records.
     records: Records,
-    /// Its messages are lent, or nobody knows yet.
+    /// The topic lends its messages, or this is not known yet.
     lends: bool,
-    /// It spins rather than sleeps.
+    /// The subscriber spins instead of sleeping.
     spins: bool,
     clock: HostClock,
 }
 
-/// Events that were taken out: mostly one, which is not worth an allocation.
+/// Events taken out: usually a single one, stored without an allocation.
 pub type Batch = SmallVec<[Taken; 1]>;
 
-/// Records that were taken out, with the stamp of each.
+/// Records taken out, with the stamp of each.
 #[derive(Default)]
 pub struct Records {
-    /// All their bytes.
+    /// The bytes of all records.
     pub bytes: Vec<u8>,
-    /// The stamp of each.
+    /// The stamp of each record.
     pub stamps: Vec<u64>,
 }
 
@@ -59,14 +59,14 @@ impl Watched for Subscription {
 }
 
 impl Subscription {
-    /// Of which nothing was taken out yet.
+    /// Wraps a new subscriber.
     pub fn new(subscriber: Box<dyn tickpath_bus::Subscriber>, spins: bool, clock: HostClock) -> Self {
         let (waiting, before, error, records) = (VecDeque::new(), None, None, Records::default());
         Self { subscriber, waiting, before, error, records, lends: true, spins, clock }
     }
 
-    /// Takes out up to so many events: those that wait, then what is there behind them. What went wrong behind some of them is
-    /// told when it comes again, or by the next call.
+    /// Takes out up to `limit` events: the buffered ones, then those available. An error after some events is returned
+    /// when it occurs again, or by the next call.
     #[inline]
     pub fn take(&mut self, limit: usize, taken: &mut Batch) -> Result<(), ReceiveError> {
         if self.waiting.is_empty() {
@@ -84,25 +84,25 @@ impl Subscription {
         }
     }
 
-    /// What went wrong while it waited, once.
+    /// Returns the error of a wait, once.
     #[inline]
     fn tell_error(&mut self) -> Result<(), ReceiveError> {
-        // Mostly there is none, and nothing is written.
+        // In the usual case without an error, nothing is written.
         if self.error.is_none() { Ok(()) } else { self.error.take().map_or(Ok(()), Err) }
     }
 
-    /// Takes out the next message as one that is lent, or the loss before it; none if nothing is there.
+    /// Takes out the next message as a lent one, or the gap before it; None if nothing has arrived.
     pub fn lend(&mut self) -> Result<Option<Taken>, LendError> {
         if self.waiting.front().is_none_or(Taken::is_copy) {
             self.tell_error()?;
-            // A copy waits because nothing is lent here, which is told now, or because it was taken back.
+            // A buffered copy was put back, or its topic lends nothing, which is reported here.
             let found = self.subscriber.lend()?;
             self.waiting.extend(Taken::of_lending(found));
         }
         Ok(self.waiting.pop_front().map(Taken::lent))
     }
 
-    /// Up to so many ticks, or trades, up to the first event that is none.
+    /// Takes up to `room` ticks or trades, up to the first event of another kind.
     pub fn take_records(&mut self, kind: u8, room: usize) -> Result<Records, ReceiveError> {
         if kind == Kind::TopOfBook.code() {
             self.take_sized::<{ size_of::<TopOfBook>() }>(kind, room)
@@ -111,12 +111,13 @@ impl Subscription {
         }
     }
 
-    /// Room that was used, for the next records.
+    /// Returns used buffers for the next records.
     pub fn reuse(&mut self, records: Records) {
         self.records = records;
     }
 
-    /// Up to so many messages of this kind and size, which the compiler knows: it copies them in a few moves.
+    /// Takes up to `room` messages of this kind and size. The size is known to the compiler, so that a copy takes a few
+    /// moves.
     fn take_sized<const BYTES: usize>(&mut self, kind: u8, room: usize) -> Result<Records, ReceiveError> {
         let mut records = std::mem::take(&mut self.records);
         records.bytes.clear();
@@ -152,18 +153,18 @@ impl Subscription {
         }
     }
 
-    /// Takes back what was not handed over; where it stood before that nobody knows.
+    /// Puts back events that could not be handed over; the position before them is unknown.
     pub fn take_back(&mut self, taken: Batch) {
         self.before = None;
         taken.into_iter().rev().for_each(|taken| self.waiting.push_front(taken));
     }
 
-    /// Where it stands, if it stands somewhere; none if nobody knows.
+    /// Returns the position before the next event, if there is one; None if unknown.
     pub fn place(&self) -> Option<Option<ResumeToken>> {
         if self.waiting.is_empty() { Some(self.subscriber.token()) } else { self.before }
     }
 
-    /// Waits for an event until the turn is over; true when one waits.
+    /// Waits for an event until the turn is over; returns true if there is an event.
     pub fn look_out(&mut self, left_ns: u64) -> Result<bool, ReceiveError> {
         self.tell_error()?;
         let clock = self.clock;
@@ -189,7 +190,8 @@ impl Subscription {
         }
     }
 
-    /// Looks once: whether an event or an error waits for the next call. The place before that event is not kept.
+    /// Polls once; returns whether an event or an error is there for the next call. The position before that event is
+    /// not kept.
     pub fn has_event(&mut self) -> bool {
         if self.waiting.is_empty() && self.error.is_none() {
             self.before = None;
@@ -206,8 +208,8 @@ impl Subscription {
         })
     }
 
-    /// Takes out the next event, if there is one. What can be lent is not copied: it waits where it lies, for nobody knows
-    /// whether it is to be lent or polled.
+    /// Takes out the next event, if there is one. A lendable message is not copied yet, since the next call may lend
+    /// it.
     #[inline]
     fn look(&mut self) -> Result<bool, ReceiveError> {
         if self.lends {

@@ -1,11 +1,11 @@
-//! Tables that others take as Arrow's streams, by the PyCapsule interface: polars, pyarrow, pandas, duckdb.
+//! Tables exported as Arrow streams by the PyCapsule interface: polars, pyarrow, pandas, duckdb.
 //!
 //! ```text
 //!   polars.DataFrame(table) ── __arrow_c_stream__ ──> opens its log ──> a capsule that holds the stream
-//!                           <── a batch of 65,536 rows, again and again ── read on whoever's thread asks
+//!                           <── a batch of 65,536 rows, again and again ── read on the caller's thread
 //! ```
-//! A stream never touches Python, so whoever reads it may have let go of the interpreter. It is let go of by who has taken it
-//! out of its capsule, or with the capsule.
+//! A stream never touches Python, so its reader may have released the interpreter. The stream is dropped by the
+//! consumer that took it out of its capsule, or with the capsule.
 
 use std::error::Error as StdError;
 use std::io;
@@ -21,35 +21,35 @@ use pyo3::types::PyCapsule;
 use crate::column::{Columns, Rows};
 use crate::error::Error;
 
-/// Rows of a batch, at most.
+/// Max rows of a batch.
 pub const MOST_ROWS: usize = 1 << 16;
 
-/// Why a table cannot be read: a sentence.
+/// Error of a table that cannot be read, as a sentence.
 pub type Failure = Box<dyn StdError + Send + Sync>;
 
-/// Where a table's rows come from.
+/// Source of a table's rows.
 pub trait Source: Send + 'static {
-    /// What they hold.
+    /// The columns of the rows.
     type Columns: Columns;
 
-    /// Reads on until there are enough rows for a batch; false at the end.
+    /// Reads rows until a batch is full; returns false at the end.
     fn fill(&mut self, rows: &mut Rows<Self::Columns>) -> Result<bool, Failure>;
 }
 
 type Stream = Box<dyn RecordBatchReader + Send>;
 
-/// Rows of one kind, for whatever takes Arrow's streams: polars.DataFrame(table), pyarrow.table(table). Whoever takes it reads
-/// its log anew, from the oldest row to the last one that is there.
+/// Rows of one kind, for any consumer of Arrow streams: polars.DataFrame(table), pyarrow.table(table). Each consumer
+/// reads the log anew, from the oldest row to the last one available.
 #[pyclass(frozen, module = "tickpath")]
 pub struct Table {
-    /// What it holds, for people.
+    /// Description of the content, for `repr`.
     what: String,
     schema: SchemaRef,
     open: Box<dyn Fn() -> Result<Stream, Failure> + Send + Sync>,
 }
 
 impl Table {
-    /// Of what is opened whenever somebody takes it.
+    /// Creates a table whose source is opened for each export.
     pub fn new<S: Source>(what: String, open: impl Fn() -> Result<S, Failure> + Send + Sync + 'static) -> Self {
         let schema = Rows::<S::Columns>::schema();
         let batches_of = schema.clone();
@@ -60,7 +60,7 @@ impl Table {
         Self { what, schema, open: Box::new(open) }
     }
 
-    /// Of rows that are there already.
+    /// Creates a table of rows that are there already.
     pub fn of_batch(what: String, batch: RecordBatch) -> Self {
         let schema = batch.schema();
         let open = move || -> Result<Stream, Failure> {
@@ -72,13 +72,13 @@ impl Table {
 
 #[pymethods]
 impl Table {
-    /// The columns' names and types, as Arrow's PyCapsule interface has them.
+    /// Exports the columns' names and types, by Arrow's PyCapsule interface.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         let schema = FFI_ArrowSchema::try_from(&*self.schema).map_err(|e| PyValueError::new_err(e.to_string()))?;
         PyCapsule::new_with_value(py, schema, c"arrow_schema")
     }
 
-    /// The rows, as Arrow's PyCapsule interface has them. Other types than its own it does not give, whatever is requested.
+    /// Exports the rows, by Arrow's PyCapsule interface. A requested schema is ignored.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -95,14 +95,14 @@ impl Table {
     }
 }
 
-/// A table's rows, a batch at a time.
+/// Iterator over a table's rows in batches.
 struct Batches<S: Source> {
     source: S,
     rows: Rows<S::Columns>,
     schema: SchemaRef,
-    /// There are no more.
+    /// The source has ended.
     is_over: bool,
-    /// Why, if that is no end; what was read before it comes first.
+    /// Error that ended the source; returned after the rows read before it.
     failed: Option<Failure>,
 }
 

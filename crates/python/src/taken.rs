@@ -1,4 +1,4 @@
-//! Events that were taken out of a subscription, and are no objects yet.
+//! Events taken out of a subscription that are no Python objects yet.
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -9,7 +9,7 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::event::{Foreign, Gap, Message, TopOfBook, Trade, kind_of_records};
 
-/// An event that is taken out, and is no object yet: a copy, or a message of any kind where it lies.
+/// An event without a Python object: a copy, or a lent message of any kind.
 #[derive(Debug)]
 pub enum Taken {
     TopOfBook(TopOfBook),
@@ -20,7 +20,7 @@ pub enum Taken {
     Gap(Gap),
 }
 
-/// The bytes of a message: as many as most have are not worth an allocation.
+/// The payload of a message; common sizes are stored without an allocation.
 type Payload = SmallVec<[u8; 64]>;
 
 impl Taken {
@@ -37,7 +37,7 @@ impl Taken {
         }
     }
 
-    /// Takes a message that was lent, or the loss before it, if something was there.
+    /// Converts the result of lending: a message, the gap before it, or nothing.
     pub fn of_lending(found: Lending) -> Option<Self> {
         match found {
             Lending::Message(lent) => Some(Self::Lent(lent)),
@@ -46,7 +46,7 @@ impl Taken {
         }
     }
 
-    /// Copies a message: a tick or a trade where it is one.
+    /// Copies a message, as a tick or a trade if it is one.
     #[inline]
     pub fn of_message(message: &tickpath_bus::Message<'_>) -> Self {
         const TOP_OF_BOOK: u8 = Kind::TopOfBook.code();
@@ -65,12 +65,12 @@ impl Taken {
         Self::Message { kind, payload: Payload::from_slice(payload), stamp, sequence }
     }
 
-    /// Whether it is a copy of a message.
+    /// Reports whether this is a copy, and neither a lent message nor a gap.
     pub fn is_copy(&self) -> bool {
         !matches!(self, Self::Lent(_) | Self::Gap(_))
     }
 
-    /// The same as a message that is lent, if it is one; of a copy, that is lent.
+    /// Converts a copied message to a lent message that owns the copy; returns all else unchanged.
     pub fn lent(self) -> Self {
         let (kind, payload, stamp, sequence) = match self {
             Self::TopOfBook(tick) => {
@@ -85,7 +85,7 @@ impl Taken {
         Self::Lent(Lent::new(sequence, stamp, kind, payload))
     }
 
-    /// The kind of a tick or a trade.
+    /// Returns the kind of a tick or a trade.
     pub fn kind(&self) -> Option<u8> {
         match self {
             Self::TopOfBook(_) => Some(Kind::TopOfBook.code()),
@@ -114,7 +114,7 @@ impl Taken {
         }
     }
 
-    /// The event as Python sees it.
+    /// Creates the event's Python object.
     pub fn object(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let bytes = |payload: &[u8]| {
             let filled = PyBytes::new_with(py, payload.len(), |room| {
@@ -134,7 +134,7 @@ impl Taken {
                 let (sequence, details) = (*sequence, details.as_deref().map(str::to_owned));
                 Py::new(py, Foreign { payload: bytes(payload)?, sequence, details })?.into_any()
             }
-            // A copy of it.
+            // Makes a copy of the lent message.
             Self::Lent(lent) => Self::of_message(&lent.into()).object(py)?,
             Self::Gap(gap) => Py::new(py, *gap)?.into_any(),
         })

@@ -1,4 +1,4 @@
-//! Publishing and receiving.
+//! Publishers and subscribers.
 
 use std::fmt::Display;
 use std::os::fd::{OwnedFd, RawFd};
@@ -24,20 +24,20 @@ use crate::taken::Taken;
 /// The lowest kind of a message.
 const FIRST_KIND: u8 = 16;
 
-/// Looks of one turn that spins, which takes less than a millisecond.
+/// Polls of one spinning turn, which takes less than a millisecond.
 const SPINS: u32 = 4_096;
 
-/// Publishes one topic. Use it in a `with` block, or close it.
+/// Publisher of one topic. Use it in a `with` block, or close it.
 #[pyclass(frozen, module = "tickpath")]
 pub struct Publisher {
     handle: Handle<Box<dyn tickpath_bus::Publisher>>,
     clock: HostClock,
-    /// Publishing takes less time than to give the interpreter away.
+    /// Publishing takes less time than releasing the interpreter.
     is_quick: bool,
 }
 
 impl Publisher {
-    /// Of a topic that is opened.
+    /// Creates the publisher of an opened topic.
     pub fn new(opened: Box<dyn tickpath_bus::Publisher>, place: String, clock: HostClock, is_quick: bool) -> Self {
         Self { handle: Handle::new("publisher", place, opened), clock, is_quick }
     }
@@ -49,8 +49,8 @@ impl Publisher {
         self.handle.shown("Publisher")
     }
 
-    /// Publishes one message: bytes of a kind of 16 to 255, or a TopOfBook or Trade. Its stamp is now, in ticks of the
-    /// host's clock, unless it is given.
+    /// Publishes one message: bytes with a kind of 16 to 255, a TopOfBook or a Trade. `stamp` is in ticks of the host's
+    /// clock, by default now.
     #[pyo3(signature = (data, kind = None, *, stamp = None))]
     fn publish(
         &self,
@@ -71,8 +71,8 @@ impl Publisher {
         })
     }
 
-    /// Publishes messages of one stamp, as cheaply as the transport can: ticks, trades and messages, also mixed, bytes of this
-    /// kind, or a numpy array of `tickpath.TOP_OF_BOOK` or `tickpath.TRADE`.
+    /// Publishes messages with one stamp, as cheaply as the transport can: ticks, trades and messages, also mixed,
+    /// bytes of the given kind, or a numpy array of `tickpath.TOP_OF_BOOK` or `tickpath.TRADE`.
     #[pyo3(signature = (batch, kind = None, *, stamp = None))]
     fn publish_batch(
         &self,
@@ -89,18 +89,18 @@ impl Publisher {
         published.map_err(|e| batch_error(py, &e))
     }
 
-    /// Finds out what has become of what the last call left unknown, and sends it again if need be.
+    /// Determines the outcome of messages that the last call left unknown, and sends them again if necessary.
     fn resend(&self, py: Python<'_>) -> PyResult<()> {
         self.handle.detached(py, |publisher| publisher.resend())?.map_err(|e| batch_error(py, &e))
     }
 
-    /// How often its connection was lost and made again; None where nobody knows.
+    /// Number of times that the connection was lost and restored; None where the number is unknown.
     #[getter]
     fn reconnects(&self, py: Python<'_>) -> PyResult<Option<u64>> {
         self.handle.with(py, |publisher| publisher.reconnects())
     }
 
-    /// Closes it; a second time does nothing.
+    /// Closes the publisher; a second call does nothing.
     fn close(&self, py: Python<'_>) {
         self.handle.close(py);
     }
@@ -115,22 +115,22 @@ impl Publisher {
     }
 }
 
-/// Receives one topic: iterate over it, or poll it. Use it in a `with` block, or close it.
+/// Subscriber of one topic: iterate over it, or poll it. Use it in a `with` block, or close it.
 #[pyclass(frozen, module = "tickpath")]
 pub struct Subscriber {
     handle: Handle<Subscription>,
-    /// What is lent of it.
+    /// Messages lent by the subscriber.
     loans: Arc<Loans>,
     clock: HostClock,
-    /// Looking takes less time than to give the interpreter away.
+    /// A poll takes less time than releasing the interpreter.
     is_quick: bool,
 }
 
-/// Events as objects: mostly one, which is not worth an allocation.
+/// Events as objects: usually a single one, stored without an allocation.
 type Objects = SmallVec<[Py<PyAny>; 1]>;
 
 impl Subscriber {
-    /// Of a subscription that is opened, at a bus of which this is lent.
+    /// Wraps an open subscription; its loans are part of the bus's loans.
     pub fn new(
         subscription: Subscription,
         place: String,
@@ -141,12 +141,13 @@ impl Subscriber {
         Self { handle: Handle::new("subscriber", place, subscription), loans: Loans::within(of_bus), clock, is_quick }
     }
 
-    /// The next event, if it is there.
+    /// Takes the next event, if there is one.
     pub fn next_event(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         Ok(self.take(py, 1)?.pop())
     }
 
-    /// Spins for the next event without the interpreter, until `has_news`, asked at each look, or `is_over`, asked once a turn.
+    /// Spins for the next event without the interpreter, until `has_news`, checked at each poll, or `is_over`, checked
+    /// once a turn.
     pub fn spin(
         &self,
         py: Python<'_>,
@@ -167,65 +168,66 @@ impl Subscriber {
         Ok(self.hand_over(py, found, taken)?.pop())
     }
 
-    /// Whether an event or an error is there, without the interpreter; False while another thread holds the subscription.
+    /// Reports whether an event or an error is there, without the interpreter; false while another thread holds the
+    /// subscription.
     pub fn has_event(&self) -> bool {
         self.handle.glance(Subscription::has_event)
     }
 
-    /// Whether nobody publishes.
+    /// Reports whether the topic has no publisher.
     pub fn is_left(&self, py: Python<'_>) -> PyResult<bool> {
         self.handle.with(py, |subscription| subscription.subscriber.publisher() == PublisherState::Absent)
     }
 
-    /// Waits until an event waits to be handed over, or the time is over, which has no end if there is none.
+    /// Waits until there is an event or the timeout expires; without a timeout there is no limit.
     pub fn wait_within(&self, py: Python<'_>, timeout: Option<Duration>) -> PyResult<bool> {
         let waited = self.handle.wait_within(py, self.clock, timeout, Subscription::look_out)?;
         waited.map_err(|e| receive_error(py, &e))
     }
 
-    /// Uses the subscription, without the interpreter where that may take time.
+    /// Uses the subscription, and releases the interpreter if the transport may take time.
     #[inline]
     fn using<R: Send>(&self, py: Python<'_>, act: impl FnOnce(&mut Subscription) -> R + Send) -> PyResult<R> {
         if self.is_quick { self.handle.with(py, act) } else { self.handle.detached(py, act) }
     }
 
-    /// Takes up to so many events out, as objects. Those that cannot be made wait for the next call with all the others.
+    /// Takes up to `limit` events out, as objects. If an object cannot be made, all of them stay for the next call.
     #[inline]
     fn take(&self, py: Python<'_>, limit: usize) -> PyResult<Objects> {
-        // Before anything is taken that a signal could cost.
+        // Before events are taken, since a signal raised later would lose them.
         py.check_signals()?;
         let mut taken = Batch::new();
         let found = self.using(py, |subscription| subscription.take(limit, &mut taken))?;
         self.hand_over(py, found, taken)
     }
 
-    /// Whether an event is there, without waiting for a lookout thread.
+    /// Reports whether an event is there, without waiting for a lookout thread.
     pub fn is_ready(&self, py: Python<'_>) -> PyResult<bool> {
         let looked = self.handle.attempt(py, |subscription| subscription.look_out(0))?;
         looked.unwrap_or(Ok(false)).map_err(|e| receive_error(py, &e))
     }
 
-    /// Has a lookout thread wait for an event.
+    /// Makes a lookout thread wait for an event.
     pub fn watch(&self, py: Python<'_>) -> PyResult<RawFd> {
         self.handle.watch(py)
     }
 
-    /// The caller of [`Self::watch`] does not wait any more.
+    /// Ends the wait that [`Self::watch`] began.
     pub fn unwatch(&self) {
         self.handle.stop_waiting();
     }
 
-    /// A descriptor of the caller's own that is readable when the lookout thread has found an event.
+    /// Returns a descriptor owned by the caller, which becomes readable when the lookout thread has found an event.
     pub fn descriptor(&self) -> std::io::Result<OwnedFd> {
         self.handle.descriptor()
     }
 
-    /// For people: its class, where it is and its state.
+    /// Describes the subscriber for Python's `repr`: class, place and state.
     pub fn shown(&self) -> String {
         self.handle.shown("Subscriber")
     }
 
-    /// Takes up to so many events out without waiting; none while a lookout thread holds the subscription.
+    /// Takes up to `limit` events out without waiting; none while a lookout thread holds the subscription.
     pub fn attempt(&self, py: Python<'_>, limit: usize) -> PyResult<Objects> {
         py.check_signals()?;
         let mut taken = Batch::new();
@@ -259,7 +261,7 @@ impl Subscriber {
         this
     }
 
-    /// The next event, as soon as there is one.
+    /// Returns the next event, as soon as there is one.
     fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let mut made = self.take(py, 1)?;
         loop {
@@ -280,20 +282,21 @@ impl Subscriber {
         }
     }
 
-    /// Up to `max` events that are there; never waits.
+    /// Returns up to `max` available events; never waits.
     #[pyo3(signature = (max = Most(64)), text_signature = "(self, max=64)")]
     fn poll<'py>(&self, py: Python<'py>, max: Most) -> PyResult<Bound<'py, PyList>> {
         PyList::new(py, self.take(py, max.0.min(MOST))?)
     }
 
-    /// Waits until there is something, or `timeout` seconds are over; True if there is.
+    /// Waits until an event is available, or `timeout` seconds are over; returns True if an event is available.
     #[pyo3(signature = (timeout = None))]
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
         self.wait_within(py, timeout_of(timeout)?)
     }
 
-    /// The next message where it lies, as a Frame, or the Gap before it; None if nothing is there. Never waits. Topics lend
-    /// whose policy is in `capabilities()['lends']`; others raise NotLent, and are polled. Small messages are cheaper polled.
+    /// Returns the next message in place, as a Frame, or the Gap before it; None if no event is available. Never waits.
+    /// Only topics whose policy is in `capabilities()['lends']` lend; others raise NotLent, and must be polled. Small
+    /// messages are cheaper to poll.
     fn lend(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         py.check_signals()?;
         let lent = self.using(py, Subscription::lend)?.map_err(|e| lend_error(py, &e))?;
@@ -308,9 +311,9 @@ impl Subscriber {
         made.map(Some)
     }
 
-    /// Copies ticks into an array of `tickpath.TOP_OF_BOOK`, or trades into one of `tickpath.TRADE`, as many as fit and are
-    /// there, at most 65,536; gives how many. It stops in front of anything else, which `poll(1)` hands over. The stamp of
-    /// each goes into `stamps`, an array of uint64 that is as long, if it is given.
+    /// Copies available ticks into an array of `tickpath.TOP_OF_BOOK`, or trades into one of `tickpath.TRADE`, as many
+    /// as fit, at most 65,536; returns their number. Copying stops before any other event, which `poll(1)` returns. The
+    /// stamp of each goes into `stamps`, a uint64 array of the same length, if given.
     #[pyo3(signature = (array, stamps = None))]
     fn poll_into(
         &self,
@@ -336,38 +339,39 @@ impl Subscriber {
             stamps.fill(records.stamps.as_bytes())?;
         }
         let filled = records.stamps.len();
-        // What is closed by now needs no room.
+        // A subscription closed meanwhile needs no buffers.
         let _ = self.handle.with(py, |subscription| subscription.reuse(records));
         Ok(filled)
     }
 
-    /// An iterator for `async for`.
+    /// Returns an iterator for `async for`.
     fn __aiter__<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         events(this.as_any())
     }
 
-    /// An event for a task, if there is one and no thread is looking for it.
+    /// Returns an event for a task, if there is one and no lookout thread holds the subscription.
     fn _attempt(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         Ok(self.attempt(py, 1)?.pop())
     }
 
-    /// Whether an event is there, for a caller that polls several subscribers; False while a lookout thread holds this one.
+    /// Reports whether an event is there, for a caller that polls several subscribers; False while a lookout thread
+    /// holds this one.
     fn _is_ready(&self, py: Python<'_>) -> PyResult<bool> {
         self.is_ready(py)
     }
 
-    /// Has a thread wait for the event loop; gives the descriptor that becomes readable.
+    /// Makes a lookout thread wait for the event loop; returns the descriptor that becomes readable.
     fn _watch(&self, py: Python<'_>) -> PyResult<RawFd> {
         self.watch(py)
     }
 
-    /// The task that watches does not wait any more.
+    /// Ends the wait of the task that called `_watch`.
     fn _unwatch(&self) {
         self.unwatch();
     }
 
-    /// Where it stands, as text: `bus.subscribe(topic, token)` goes on behind all that was handed over. None where there is
-    /// no history, or nothing is known of the topic yet.
+    /// Returns the present position as text: `bus.subscribe(topic, token)` resumes behind all events returned so far.
+    /// None where there is no history, or nothing is known of the topic yet.
     pub fn token(&self, py: Python<'_>) -> PyResult<Option<String>> {
         let Some(token) = self.handle.with(py, |subscription| subscription.place())? else {
             let sentence = "an event waits behind which nobody knows the place: take it by poll(), then ask again";
@@ -376,7 +380,8 @@ impl Subscriber {
         Ok(token.map(|token| token.to_string()))
     }
 
-    /// The process that publishes, 0 if there is none, -1 if it is in another container, None where the transport cannot know.
+    /// Process id of the publisher: 0 without a publisher, -1 if it is in another container, None where the transport
+    /// cannot know.
     #[getter]
     fn publisher(&self, py: Python<'_>) -> PyResult<Option<i64>> {
         Ok(match self.handle.with(py, |subscription| subscription.subscriber.publisher())? {
@@ -387,32 +392,35 @@ impl Subscriber {
         })
     }
 
-    /// How often its connection was lost and made again; None where nobody knows.
+    /// Number of times that the connection was lost and restored; None where the number is unknown.
     #[getter]
     fn reconnects(&self, py: Python<'_>) -> PyResult<Option<u64>> {
         self.handle.with(py, |subscription| subscription.subscriber.reconnects())
     }
 
-    /// How many messages came again, by the numbers of their publishers, and were not handed over; None where nobody counts.
+    /// Number of duplicates, by sequence numbers of their publishers, that were not returned; None where they are not
+    /// counted.
     #[getter]
     fn duplicates(&self, py: Python<'_>) -> PyResult<Option<u64>> {
         self.handle.with(py, |subscription| subscription.subscriber.duplicates())
     }
 
-    /// How many messages came behind a later one of their publisher, and were not handed over, for they had been told as
-    /// missed; None where nobody counts.
+    /// Number of messages that arrived out of order, and were not returned because they had been reported as missed;
+    /// None where they are not counted.
     #[getter]
     fn late(&self, py: Python<'_>) -> PyResult<Option<u64>> {
         self.handle.with(py, |subscription| subscription.subscriber.late())
     }
 
-    /// Why nothing comes now, in a sentence: its connection is lost, and is being made again. None while it stands.
+    /// Reason why nothing arrives now, as a sentence: the connection is lost, and is being restored. None while
+    /// connected.
     #[getter]
     fn outage(&self, py: Python<'_>) -> PyResult<Option<String>> {
         self.handle.with(py, |subscription| subscription.subscriber.outage())
     }
 
-    /// Closes it; a second time does nothing. While a message is lent it raises BufferError instead: close the frames first.
+    /// Closes the subscriber; a second call does nothing. Raises BufferError while a message is lent: close the frames
+    /// first.
     pub fn close(&self, py: Python<'_>) -> PyResult<()> {
         if self.handle.is_open() {
             self.loans.refuse_while_lent("subscriber")?;
@@ -430,13 +438,13 @@ impl Subscriber {
         if !is_raised(raised) {
             return self.close(py);
         }
-        // What was raised goes on; what is lent stays readable.
+        // The exception propagates; lent messages stay readable.
         self.handle.close(py);
         Ok(())
     }
 }
 
-/// How long to wait, as Python says it; without end if that is not said.
+/// Parses a timeout given by Python; None means no limit.
 pub fn timeout_of(seconds: Option<f64>) -> PyResult<Option<Duration>> {
     let read = |seconds| {
         Duration::try_from_secs_f64(seconds).map_err(|_| {
@@ -446,18 +454,18 @@ pub fn timeout_of(seconds: Option<f64>) -> PyResult<Option<Duration>> {
     seconds.map(read).transpose()
 }
 
-/// What `async for` iterates over.
+/// Returns the iterator of `async for`.
 pub fn events<'py>(source: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     source.py().import("tickpath.aio")?.getattr("Events")?.call1((source,))
 }
 
-/// What to give instead.
+/// Remedy in errors about arrays.
 const ROOM: &str = "give numpy.zeros(1024, tickpath.TOP_OF_BOOK) or TRADE";
 
 /// An array to be filled.
 struct Room<'py> {
     bytes: Bound<'py, PyAny>,
-    /// Bytes of each item, and of all.
+    /// The bytes of one item, and of all items.
     item: usize,
     whole: usize,
 }
@@ -473,7 +481,7 @@ impl<'py> Room<'py> {
             return Err(PyTypeError::new_err(format!("the array has holes; {ROOM}")));
         }
         let (item, whole) = (view.getattr("itemsize")?.extract()?, view.getattr("nbytes")?.extract()?);
-        // A view of no items has no other shape.
+        // A view without items cannot be cast.
         let bytes = if whole == 0 { view } else { view.call_method1("cast", ("B",))? };
         Ok(Self { bytes, item, whole })
     }
@@ -482,7 +490,7 @@ impl<'py> Room<'py> {
         self.whole.checked_div(self.item).unwrap_or(0)
     }
 
-    /// Fills its beginning.
+    /// Fills the beginning of the array.
     fn fill(&self, bytes: &[u8]) -> PyResult<()> {
         if bytes.is_empty() {
             return Ok(());
@@ -493,7 +501,7 @@ impl<'py> Room<'py> {
     }
 }
 
-/// The most events of one call, as Python gives it.
+/// Max events of one call, as given by Python.
 pub struct Most(pub usize);
 
 impl<'a, 'py> FromPyObject<'a, 'py> for Most {
@@ -507,7 +515,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Most {
     }
 }
 
-/// A message's kind, as Python gives it.
+/// Kind of a message, as given by Python.
 #[derive(Clone, Copy)]
 pub struct GivenKind(u8);
 
@@ -530,7 +538,7 @@ fn not_ours(kind: impl Display) -> PyErr {
     PyValueError::new_err(format!("the kind {kind} is not ours to give; use 16 to 255"))
 }
 
-/// The kind that a message gets.
+/// Returns the kind to publish with: the given kind, else the message's own.
 pub fn kind_of(given: Option<GivenKind>, own: Option<u8>) -> PyResult<u8> {
     match given.map(|given| given.0).or(own) {
         Some(kind) if kind >= FIRST_KIND => Ok(kind),
@@ -539,10 +547,10 @@ pub fn kind_of(given: Option<GivenKind>, own: Option<u8>) -> PyResult<u8> {
     }
 }
 
-/// Messages of one kind that follow each other: the kind, and copies of their bytes.
+/// Consecutive messages of one kind: the kind, and copies of their payloads.
 pub type SameKind = (u8, Vec<Vec<u8>>);
 
-/// Copies of messages, by their kinds: of a list, of anything else to iterate over, or of an array of records.
+/// Copies the payloads of a batch, grouped by kind: from a list, from any other iterable, or from an array of records.
 pub fn payloads(batch: &Bound<'_, PyAny>, kind: Option<GivenKind>) -> PyResult<Vec<SameKind>> {
     if let Some((own, records)) = records(batch)? {
         return Ok(vec![(kind_of(kind, Some(own))?, records)]);
@@ -559,8 +567,7 @@ pub fn payloads(batch: &Bound<'_, PyAny>, kind: Option<GivenKind>) -> PyResult<V
     Ok(runs)
 }
 
-/// Sends the messages of each kind one after the other, as few calls as there are changes of the kind. What became of them is
-/// counted among all.
+/// Sends the messages of each kind with one call per change of kind. The counts of an error refer to the whole batch.
 pub fn in_runs(
     runs: &[SameKind],
     mut send: impl FnMut(u8, &[&[u8]]) -> Result<(), BatchError>,
@@ -574,7 +581,7 @@ pub fn in_runs(
     Ok(())
 }
 
-/// Ticks or trades of a numpy array; none of anything else.
+/// Copies the ticks or trades of a numpy array; returns None for anything else.
 fn records(batch: &Bound<'_, PyAny>) -> PyResult<Option<(u8, Vec<Vec<u8>>)>> {
     if !batch.hasattr("dtype")? {
         return Ok(None);

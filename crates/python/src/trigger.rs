@@ -1,4 +1,4 @@
-//! `when(symbol, 'last', at_least=…)`: what must hold before an order leaves.
+//! `when(symbol, 'last', at_least=…)`: the condition for sending an order.
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -8,7 +8,7 @@ use tickpath_market::{self as market, Condition, Price, SymbolId, TriggerDirecti
 use crate::bus::by_name;
 use crate::given::{GivenSymbol, Units};
 
-/// A price that a market must reach, or two of them: `a & b` if both must hold at once, `a | b` if one is enough.
+/// A condition on a price, or two conditions: `a & b` if both must hold at once, `a | b` if one suffices.
 #[pyclass(frozen, eq, hash, module = "tickpath")]
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Trigger {
@@ -16,7 +16,7 @@ pub struct Trigger {
     second: Option<(TriggerJoin, Reaches)>,
 }
 
-/// One price.
+/// One price condition.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Reaches {
     symbol: Symbol,
@@ -31,8 +31,9 @@ enum Symbol {
     Name(String),
 }
 
-/// That a price of an instrument, its 'last' trade, best 'bid' or best 'ask', must get to `at_least`, or to `at_most`; one of
-/// the two is given. An order with `trigger=` waits at the OMS for it.
+/// Returns the condition that a price of an instrument, its 'last' trade, best 'bid' or best 'ask', is `at_least` or
+/// `at_most` a value; exactly one of the two is given. An order with `trigger=` waits at the OMS until the condition
+/// holds.
 #[pyfunction]
 #[pyo3(signature = (symbol, price = "last", *, at_least = None, at_most = None))]
 pub fn when(
@@ -55,7 +56,7 @@ pub fn when(
 }
 
 impl Trigger {
-    /// As the OMS takes it; `symbol_of` gives the number of a name.
+    /// Converts to the OMS's type; `symbol_of` returns the number of a name.
     pub fn to_market(&self, symbol_of: impl Fn(GivenSymbol<'_>) -> PyResult<SymbolId>) -> PyResult<market::Trigger> {
         let condition = |reaches: &Reaches| {
             let symbol = symbol_of(match &reaches.symbol {

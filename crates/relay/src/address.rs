@@ -1,4 +1,4 @@
-//! Where a topic lies, so that two that are one are known as one.
+//! Addresses of topics, by which two names of one topic are recognised.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::ops::Range;
@@ -8,13 +8,13 @@ use tickpath_bus::url::at_server;
 use tickpath_log::{Place, Reader, Registration, Start};
 use tickpath_result::without_login;
 
-/// Where a topic lies, however its URL is written: two of one address are one topic.
+/// Returns the address of a topic, however its URL is written: topics with the same address are one topic.
 pub(crate) fn address(url: &str, topic: &str) -> String {
     let identity = || tickpath_bus::connect(url).ok().and_then(|there| there.about().identity);
     log_address(url, topic).unwrap_or_else(|| address_at(url, identity().as_deref(), topic))
 }
 
-/// The same where the server has said already which one it is.
+/// Returns the address of a topic whose server has reported its identity already.
 pub(crate) fn address_at(url: &str, server: Option<&str>, topic: &str) -> String {
     log_address(url, topic).unwrap_or_else(|| {
         let (url, topic) = at_server(url, topic);
@@ -25,7 +25,7 @@ pub(crate) fn address_at(url: &str, server: Option<&str>, topic: &str) -> String
     })
 }
 
-/// Where a topic lies as its URL says it, whichever server has that name today.
+/// Returns the address of a topic as its URL writes it, whichever server has that name today.
 pub(crate) fn said_address(url: &str, topic: &str) -> String {
     log_address(url, topic).unwrap_or_else(|| {
         let (url, topic) = at_server(url, topic);
@@ -33,12 +33,12 @@ pub(crate) fn said_address(url: &str, topic: &str) -> String {
     })
 }
 
-/// True if two of those are one: they say the same, or name what has one address now.
+/// Returns true if two such addresses are one: written alike, or with names that resolve to the same address now.
 pub(crate) fn is_one(one: &str, other: &str) -> bool {
     one == other || one_name(one) == one_name(other)
 }
 
-/// The same of a topic that is a log; none on a server.
+/// Returns the address of a topic that is a log; `None` on a server.
 pub(crate) fn log_address(url: &str, topic: &str) -> Option<String> {
     match url.split_once("://")? {
         ("shm", "") => Some(format!("shm://{topic}")),
@@ -48,7 +48,7 @@ pub(crate) fn log_address(url: &str, topic: &str) -> Option<String> {
     }
 }
 
-/// Where a topic lies that is a log, and the sequence numbers that it holds.
+/// Returns the place of a topic that is a log, and the sequence numbers that it holds.
 pub(crate) fn held(url: &str, topic: &str) -> Option<(Place, Range<u64>)> {
     let place: Place = log_address(url, topic)?.parse().ok()?;
     let sequence = |start| Reader::open(&place, start, Registration::Unregistered).map(|log| log.sequence()).ok();
@@ -56,7 +56,7 @@ pub(crate) fn held(url: &str, topic: &str) -> Option<(Place, Range<u64>)> {
     Some((place, held))
 }
 
-/// A server's URL by the address that its name stands for: one server has many names.
+/// Returns a server's URL with its name resolved to an address, because one server has many names.
 fn one_name(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
@@ -71,12 +71,13 @@ fn one_name(url: &str) -> String {
     }
 }
 
-/// The address of the topic whose log lies here.
+/// Returns the address of the topic whose log is at this place.
 pub(crate) fn place_address(place: &Place) -> String {
     if place.is_shared_memory() { place.to_string() } else { folder_address(place.dir()) }
 }
 
-/// The same folder has the same address before it is made and after: links are followed as far as there is something.
+/// Returns the address of a folder, the same before and after it is created: links are followed as far as the path
+/// exists.
 fn folder_address(dir: &Path) -> String {
     let found = |there: &Path| Some((there.canonicalize().ok()?, dir.strip_prefix(there).ok()?));
     let dir: PathBuf = match dir.ancestors().find_map(found) {

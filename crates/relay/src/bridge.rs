@@ -1,16 +1,16 @@
-//! From one bus to another.
+//! Bridge from one bus to another.
 //!
 //! ```text
 //!   broker ──one connection a topic──> bridge ──log in shared memory──> any number of local readers
 //!   local publisher ──log──> bridge ──one connection a topic──> broker
 //! ```
-//! Each topic has a thread. A loss on the way here is told, counted, and published as the news of one. A broker that
-//! takes nothing now is tried again until it does; one that refuses for good ends the bridge. A message that it may have
-//! taken in its last moment is sent again as the same one, and comes to each subscriber once.
+//! Each topic has a thread. A loss upstream is reported, counted, and published as a gap message. A broker that accepts
+//! nothing now is retried until it does; one that refuses for good ends the bridge. A message in doubt is sent again as
+//! the same message, and each subscriber gets it once.
 //!
-//! On a broker a message keeps its origin, and so does the news of a loss. What comes out of a log has one, of the log's
-//! identity and its sequence number: who carries it again, after a fall or beside this bridge, carries the same. So what
-//! goes in a circle through two bridges between brokers comes back as copies, which nobody gets.
+//! On a broker messages and gap messages keep their origin. A message from a log gets one made of the log's identity
+//! and its sequence number, the same from every bridge, also after a crash. So a message that circulates through two
+//! bridges between brokers comes back as a duplicate, which subscribers drop.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -29,43 +29,42 @@ use crate::source::Source;
 use crate::tail::{Incoming, Tail};
 use crate::watched::Watched;
 
-/// What is carried where.
+/// Configuration of a bridge.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The bus to receive from.
+    /// URL of the bus to receive from.
     pub from: String,
-    /// The bus to publish on.
+    /// URL of the bus to publish on.
     pub to: String,
-    /// The topics.
+    /// Topics to carry.
     pub routes: Vec<Route>,
-    /// With which message to begin.
+    /// Start position.
     pub start: Start,
-    /// The folder where it is kept how far each topic has come; where that is known, the topic begins there.
+    /// Folder of the saved positions; a topic that has one resumes there.
     pub resume: Option<PathBuf>,
-    /// The kind that messages of other programs get.
+    /// Kind given to messages of other programs.
     pub foreign_kind: u8,
-    /// How to wait for messages, and for room in a full topic.
+    /// Way to wait for messages, and for room in a full topic.
     pub wait: Wait,
-    /// How the topics are opened that are published.
+    /// Configuration of the published topics.
     pub opening: Opening,
 }
 
-/// A topic here and there.
+/// Name of a topic at the source and at the target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
-    /// Its name where it is received.
+    /// Name at the source.
     pub from: String,
-    /// Its name where it is published.
+    /// Name at the target.
     pub to: String,
 }
 
-/// Carries until it is stopped. There is a meter for each route.
+/// Carries until stopped. Each route has one meter.
 pub fn run(settings: &Settings, meters: &[Meter], outside: &Outside<'_>) -> Result<(), RelayError> {
     open(settings, meters, outside)?.carry()
 }
 
-/// Opens everything and carries nothing yet; what is published from now on is what will be carried. There is a meter for
-/// each route.
+/// Opens everything and carries nothing yet; messages published from now on will be carried. Each route has one meter.
 pub fn open<'a>(settings: &Settings, meters: &'a [Meter], outside: &'a Outside<'a>) -> Result<Opened<'a>, RelayError> {
     assert_eq!(settings.routes.len(), meters.len(), "each route has a meter");
     let ends = (connect(&settings.from)?, connect(&settings.to)?);
@@ -78,15 +77,15 @@ pub fn open<'a>(settings: &Settings, meters: &'a [Meter], outside: &'a Outside<'
     Ok(Opened { lines, _ends: ends })
 }
 
-/// A bridge that is open, and carries nothing yet.
+/// An open bridge that carries nothing yet.
 pub struct Opened<'a> {
     lines: Vec<Line<'a>>,
-    /// Let go of behind the lines.
+    /// Dropped after the lines.
     _ends: Ends,
 }
 
 impl Opened<'_> {
-    /// Carries until it is stopped.
+    /// Carries until stopped.
     pub fn carry(self) -> Result<(), RelayError> {
         let Self { lines, _ends } = self;
         std::thread::scope(|scope| {
@@ -96,10 +95,10 @@ impl Opened<'_> {
     }
 }
 
-/// From where, and to where.
+/// Connections to the source and to the target.
 type Ends = (Box<dyn Connection>, Box<dyn Connection>);
 
-/// Refuses topics that would be received and published, and two that would go into one.
+/// Rejects a topic that would be both received and published, and two topics that would be published as one.
 fn check_circle(settings: &Settings, (from, to): &Ends) -> Result<(), RelayError> {
     let mut names = BTreeSet::new();
     if let Some(route) = settings.routes.iter().find(|route| !names.insert(&route.to)) {
@@ -112,7 +111,7 @@ fn check_circle(settings: &Settings, (from, to): &Ends) -> Result<(), RelayError
     circle.map_or(Ok(()), |route| Err(RelayError::Circle(format!("'{}' of {}", route.to, without_login(&settings.to)))))
 }
 
-/// Opens everything before anything is carried.
+/// Opens all routes before anything is carried.
 fn open_lines<'a>(
     settings: &Settings,
     (from, to): &Ends,
@@ -166,39 +165,39 @@ fn open_lines<'a>(
     Ok(lines)
 }
 
-/// One topic on its way.
+/// One topic with its source and its target.
 struct Line<'a> {
     subscriber: Box<dyn Subscriber>,
     watched: Watched,
     kept: Option<Kept>,
-    /// What was published before, and is not there any more.
+    /// Messages published in an earlier run that the log has lost since.
     lost: Option<Gap>,
     onward: Onward<'a>,
 }
 
-/// The way on from here.
+/// Target side of a topic.
 struct Onward<'a> {
-    /// The topic's name where it is received.
+    /// Name at the source.
     topic: String,
     outlet: Outlet,
     incoming: Incoming,
     meter: &'a Meter,
     outside: &'a Outside<'a>,
     foreign_kind: u8,
-    /// That there are messages of other programs was told.
+    /// The first message of another program was reported.
     is_told: bool,
-    /// That there are messages of other hosts was told.
+    /// The first message of another host was reported.
     is_elsewhere_told: bool,
-    /// The broker takes nothing, and that was told.
+    /// The broker accepts nothing, which was reported.
     is_out: bool,
-    /// Something that had come was not published, because the bridge was stopped.
+    /// A received message was not published, because the bridge was stopped.
     has_left: bool,
-    /// Something was published on a broker under an origin of its own, by which nobody could tell it from a copy.
+    /// An item was published on a broker under a new origin, so that a subscriber could not detect its duplicate.
     has_named: bool,
 }
 
 impl Line<'_> {
-    /// Carries until it is stopped. What cannot be carried on stops the others too.
+    /// Carries until stopped. A failure stops the other topics too.
     fn carry(mut self) -> Result<(), RelayError> {
         let outside = self.onward.outside;
         let mut carried = self.mend();
@@ -214,7 +213,8 @@ impl Line<'_> {
         self.kept.map_or(Ok(()), |mut kept| kept.end(reached))
     }
 
-    /// Tells what the log has lost that was published before, also if it is to stop: the place is of the log that is there.
+    /// Reports the messages published earlier that the log has lost, even if the bridge is to stop, because the saved
+    /// position must match the log.
     fn mend(&mut self) -> Result<(), RelayError> {
         let Self { kept, lost, onward, .. } = self;
         let Some(gap) = lost.take() else { return Ok(()) };
@@ -226,7 +226,7 @@ impl Line<'_> {
         }
     }
 
-    /// Carries what has come, or waits for it.
+    /// Carries available events, or waits for some.
     fn turn(&mut self) -> Result<(), RelayError> {
         let Self { subscriber, watched, kept, onward, .. } = self;
         let outside = onward.outside;
@@ -255,12 +255,13 @@ impl Line<'_> {
 }
 
 impl Onward<'_> {
-    /// Carries what has come; `looked` is when it was looked for, in ticks. An error is that nothing is taken any more.
+    /// Carries an event; `looked` is the time of the poll, in ticks. An error means that the target accepts nothing any
+    /// more.
     fn take(&mut self, event: Event<'_>, looked: u64) -> Result<(), RelayError> {
         let Self { topic, foreign_kind, outside, is_told, .. } = self;
         match event {
             Event::Message(message) => match Gap::read(message.kind, message.payload) {
-                // Somebody else has told it: it stays his, so that it goes in no circle.
+                // A gap message of another publisher keeps its origin, so that it does not circulate.
                 Some(gap) => self.lose(gap, |left| match left == gap {
                     true => Item::of(&message, message.stamp),
                     false => Item::Gap(looked, left),
@@ -275,7 +276,7 @@ impl Onward<'_> {
         }
     }
 
-    /// Tells a loss, here and onward, as far as it is not published already.
+    /// Reports a loss, here and downstream, as far as it is not published already.
     fn lose<'m>(&mut self, gap: Gap, item: impl FnOnce(Gap) -> Item<'m>) -> Result<(), RelayError> {
         self.meter.update(|totals| totals.gap(gap));
         (self.outside.tell)(&format!("'{}': {}", self.topic, gap_words(gap)));
@@ -285,7 +286,7 @@ impl Onward<'_> {
 
     fn pass(&mut self, message: &Message<'_>, looked: u64, is_foreign: bool) -> Result<(), RelayError> {
         let Some(timed) = self.incoming.fresh(message, is_foreign)? else { return Ok(()) };
-        // A log has one clock; on a broker a stamp goes with the clock that it is of.
+        // A log has one clock; on a broker a stamp travels with the id of its clock.
         let here = match self.outlet.log.is_some() || message.origin.is_none() {
             true => Some(self.outside.stamp_here(&timed, &self.topic, &mut self.is_elsewhere_told)),
             false => None,
@@ -306,11 +307,11 @@ impl Onward<'_> {
         Ok(())
     }
 
-    /// Publishes something, however long it takes; gives whether it was refused at first, or none if it was not published,
-    /// which is told and counted.
+    /// Publishes an item, however long it takes. Returns whether it was refused at first; `None` if it was not
+    /// published, which is reported and counted.
     fn publish(&mut self, item: Item<'_>) -> Result<Option<bool>, RelayError> {
-        // Who has to end does not wait for a broker with each of the messages that have come.
-        // And nothing is published behind what was left.
+        // A bridge that has to stop does not wait for a broker once per received message, and publishes nothing after a
+        // message that it has left out.
         while !(self.has_left || self.is_out && self.outside.is_stopped()) {
             match self.outlet.hand_over(item, self.outside) {
                 Ok(Handed::Over { refused, .. }) => {
@@ -334,7 +335,7 @@ impl Onward<'_> {
         Ok(None)
     }
 
-    /// How far the topic has been carried; none if that is not known, or if something that had come was left.
+    /// Returns the position carried so far; `None` if it is unknown, or if a received message was left out.
     fn reached(&self, subscriber: &dyn Subscriber) -> Option<Reached> {
         if self.has_left {
             return None;
@@ -342,12 +343,12 @@ impl Onward<'_> {
         Some(Reached { token: Some(subscriber.token()?), log: self.log() })
     }
 
-    /// Where the log stands, if this is one.
+    /// Returns the position in the log, if the target is one.
     fn log(&self) -> Option<(u64, u64)> {
         self.outlet.log.as_ref().map(|log| log.reached(&self.incoming.tail))
     }
 
-    /// The log is shorter than it was, or another one.
+    /// Reports that the log is shorter than it was, or another one.
     fn tell_lost(&self, kept: Option<&Kept>) {
         let Some(file) = kept.map(Kept::file) else { return };
         (self.outside.tell)(&format!(

@@ -1,7 +1,7 @@
-//! From a file of market data into a recording, with the times of the file.
+//! Import of a market data file into a recording, with the times of the file.
 //!
-//! The file is one that [`Recording`] reads. The recording's clock counts nanoseconds since
-//! the Unix epoch: a stamp is the time at which its tick was received.
+//! The file is one that [`Recording`] reads. The recording's clock counts nanoseconds since the Unix epoch: a stamp is
+//! the time at which its tick was received.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,29 +14,29 @@ use tickpath_market::replay::{Event, Recorded, Recording, Tally};
 use crate::RelayError;
 use crate::record::{SEGMENT_BYTES, check_place, open_error};
 
-/// The file to import, and the recording to write.
+/// Configuration of an import.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The file.
+    /// File to import.
     pub file: PathBuf,
-    /// The recording.
+    /// Recording to write.
     pub place: Place,
-    /// Numbers of instruments, by their names. Those that are not there are numbered from 0 on in the order of the file.
+    /// Numbers of instruments, by name. Other instruments are numbered from 0 on in the order of the file.
     pub symbols: BTreeMap<String, u32>,
 }
 
 /// Result of an import.
 #[derive(Debug, Clone)]
 pub struct Imported {
-    /// Counts of the lines of the file by their kind.
+    /// Counts of the file's lines by kind.
     pub tally: Tally,
-    /// The instruments with the numbers that they have in the recording.
+    /// Instruments with their numbers in the recording.
     pub symbols: Vec<(String, u32)>,
-    /// When the first tick was received and the last one, in nanoseconds since the Unix epoch.
+    /// Times at which the first and the last tick were received, in nanoseconds since the Unix epoch.
     pub span_utc_ns: (u64, u64),
 }
 
-/// Reads a file, all of it, and then writes the recording.
+/// Reads the whole file, and then writes the recording.
 pub fn run(settings: &Settings) -> Result<Imported, RelayError> {
     let Settings { file, place, symbols } = settings;
     check_place(place, false)?;
@@ -59,13 +59,13 @@ pub fn run(settings: &Settings) -> Result<Imported, RelayError> {
     Ok(Imported { tally, symbols: names.into_iter().zip(numbers).collect(), span_utc_ns })
 }
 
-/// An instrument and its number, written as `BTCUSDT=1`.
+/// Parses an instrument and its number, written as `BTCUSDT=1`.
 pub fn read_symbol(text: &str) -> Result<(String, u32), String> {
     let read = text.split_once('=').and_then(|(name, number)| Some((name.to_owned(), number.parse().ok()?)));
     read.ok_or_else(|| "write NAME=NUMBER, as BTCUSDT=1".to_owned())
 }
 
-/// The number of each instrument: the one that was given, or the next one that none has.
+/// Returns the number of each instrument: the given one, or the next free one.
 fn numbered(names: &[String], given: &BTreeMap<String, u32>) -> Result<Vec<u32>, RelayError> {
     if let Some(name) = given.keys().find(|name| !names.contains(name)) {
         return Err(RelayError::NoSymbol { name: name.clone(), has: names.join(", ") });

@@ -1,20 +1,20 @@
-//! Carrying messages: from a bus or a file into a recording, from a recording onto a bus, from one bus to another.
+//! Carriers of messages: from a bus or a file into a recording, from a recording onto a bus, from one bus to another.
 //!
 //! ```text
 //!   bus ──record──> recording ──replay──> bus        a recording is a log on a disk that keeps everything
 //!   bus ──────────────bridge────────────> bus
 //! ```
 //!
-//! Kind and payload are carried as they are, and so is the stamp, unless a replay gives it a new one. What other programs
-//! publish has neither kind nor stamp: it gets the kind that was asked for, and the time at which it came. What was
-//! missed on the way here is told at once and counted, and carried on as the news of a loss
-//! ([`GAP_KIND`](tickpath_bus::GAP_KIND)). A stamp tells a time on its own host alone: in a log, a message that another host
-//! has stamped gets the time at which it came.
+//! Kind, payload and stamp are carried unchanged, unless a replay sets a new stamp. Messages of other programs have
+//! neither kind nor stamp: they get the requested kind and their time of arrival. A loss upstream is reported at once,
+//! counted, and carried on as a gap message ([`GAP_KIND`](tickpath_bus::GAP_KIND)). A stamp is valid on its own host
+//! alone: in a log, a message stamped by another host gets its time of arrival.
 //!
-//! On a broker a message keeps its origin, and one from a log gets one of it: so copies come to nobody twice.
+//! On a broker a message keeps its origin, and a message from a log gets one, so that no subscriber gets a duplicate.
 //!
-//! * [`record`], [`import`], [`replay`], [`bridge`]: the carriers, each one call that returns when it is done or stopped.
-//! * [`Meter`]: what was carried so far, for anybody to look at.
+//! * [`record`], [`import`], [`replay`], [`bridge`]: the carriers, each one call that returns when it is done or
+//!   stopped.
+//! * [`Meter`]: the totals carried so far, readable from any thread.
 
 mod address;
 pub mod bridge;
@@ -42,133 +42,133 @@ use tickpath_market::replay::PaceError;
 
 use tickpath_result::{PERCENTILES, Percentile, histogram};
 
-/// The kind that messages of other programs get unless another one is asked for: no message of ours has it.
+/// Default kind given to messages of other programs: no message of this project has it.
 pub const FOREIGN_KIND: u8 = 128;
 
-/// Events that a carrier takes in one look.
+/// Max events that a carrier takes per poll.
 const TURN: usize = 64;
 
-/// The longest sleep of a carrier: so long after it was stopped it still may see it.
+/// Longest sleep of a carrier, in nanoseconds: it may notice a stop that much later.
 const LOOK_NS: u64 = 100_000_000;
 
-/// How long after a failure a broker is tried again.
+/// Pause before a broker is tried again after a failure, in nanoseconds.
 const RETRY_NS: u64 = 100_000_000;
 
-/// How long a carrier that may sleep waits for room in a full topic before it tries again.
+/// Pause of a carrier that may sleep before it tries a full topic again, in nanoseconds.
 const ROOM_NS: u64 = 100_000;
 
-/// What a carrier takes from outside.
+/// Environment of a carrier.
 #[derive(Clone, Copy)]
 pub struct Outside<'a> {
     /// The host's clock.
     pub clock: HostClock,
-    /// True when the carrier is to end.
+    /// Set when the carrier is to end.
     pub stop: &'a AtomicBool,
-    /// Told what cannot wait for the end: one sentence at a time.
+    /// Called with each report that cannot wait for the end, one sentence at a time.
     pub tell: &'a (dyn Fn(&str) + Sync),
 }
 
-/// How a carrier opens the topic that it publishes.
+/// Configuration of the topic that a carrier publishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Opening {
-    /// What a full topic does; the transport's usual way if none is given.
+    /// Behaviour of a full topic; the transport's default if none is given.
     pub policy: Option<Policy>,
-    /// Bytes that the topic holds before it is full, about.
+    /// Approximate capacity, in bytes.
     pub capacity_bytes: usize,
-    /// How old messages get, where a topic lets old ones go.
+    /// Max age of messages, in nanoseconds, where a topic removes old ones.
     pub max_age_ns: Option<u64>,
 }
 
-/// What was carried so far. The carrier writes it, anybody reads it.
+/// Totals carried so far. Written by the carrier, readable from any thread.
 #[derive(Debug, Default)]
 pub struct Meter(Mutex<Totals>);
 
-/// What was carried.
+/// Totals of a carrier.
 #[derive(Debug, Clone)]
 pub struct Totals {
-    /// Messages.
+    /// Messages carried.
     pub messages: u64,
-    /// Of them, those that came from other programs, without our header.
+    /// Carried messages of other programs, without the header.
     pub foreign: u64,
-    /// Of them, those whose stamp was of another host's clock, and which got the time at which they came.
+    /// Carried messages stamped by another host's clock, which got the time at which they arrived.
     pub elsewhere: u64,
-    /// Messages that were longer than the topic takes.
+    /// Messages dropped because they exceed the topic's limit.
     pub too_long: u64,
-    /// Bytes of their payloads.
+    /// Payload bytes of the carried messages.
     pub bytes: u64,
-    /// Losses that were told, each of one message or more.
+    /// Losses reported, each of one message or more.
     pub gaps: u64,
-    /// Messages that were lost in them, as far as somebody counted.
+    /// Lost messages, as far as they were counted.
     pub missed: u64,
-    /// Losses of which nobody knows how many messages they were.
+    /// Losses of an unknown number of messages.
     pub uncounted: u64,
-    /// Messages that came again, and were not carried twice.
+    /// Duplicates, which were not carried.
     pub duplicates: u64,
-    /// Messages that came behind a later one, and had been told as missed; they were not carried.
+    /// Messages out of order that had been reported as missed; they were not carried.
     pub late: u64,
-    /// Messages that a full topic refused at first, and took later.
+    /// Messages that a full topic refused at first and accepted later.
     pub refused: u64,
-    /// Messages that had come when the carrier was stopped, and that were not published.
+    /// Messages that were received and not published, because the carrier was stopped.
     pub left: u64,
-    /// The stamps of the first message and of the last, as UTC, in nanoseconds since the Unix epoch.
+    /// UTC stamps of the first and the last message, in nanoseconds since the Unix epoch.
     pub span_utc_ns: Option<(u64, u64)>,
-    /// Nanoseconds: of a replay how late, of a bridge how long it had each message.
+    /// Nanoseconds per message: lateness in a replay, time between poll and publication in a bridge.
     delays: Histogram<u64>,
 }
 
-/// Why messages are not carried, or not carried on.
+/// Reason why messages cannot be carried, or cannot be carried any further.
 #[derive(Debug, thiserror::Error)]
 pub enum RelayError {
-    /// A recording would go to where a log is.
+    /// The target of a recording is a log already.
     #[error("{0} holds a log already; record to another folder, or add to it with --append")]
     Taken(Place),
-    /// A recording would go among other files.
+    /// The target of a recording holds other files.
     #[error("{0} holds other files; record to a folder that is empty or not there yet")]
     OtherFiles(Place),
-    /// A recording would end with the host.
+    /// The target of a recording lies in shared memory, which ends with the host.
     #[error("{0} lies in shared memory, and would end with the host; record to a folder, like file:///var/lib/ticks")]
     NoDisk(Place),
-    /// A log cannot be made where it is to be written, or not be written there.
+    /// A log cannot be created at its place, or not be written there.
     #[error("{place} cannot be written ({reason}); name a place that you may write")]
     Target {
-        /// Which one.
+        /// Place of the log.
         place: Place,
-        /// What the operating system says.
+        /// Error of the operating system.
         reason: std::io::Error,
     },
-    /// A recording would be added to another kind of log.
+    /// The target of an append is a log, but no recording.
     #[error("{place} is a log, but no recording ({found}); record to a folder of its own")]
     NoRecording {
-        /// Which one.
+        /// Place of the log.
         place: Place,
-        /// What it is like.
+        /// Description of the log found there.
         found: String,
     },
-    /// A log that forgets would be replayed.
+    /// The source of a replay is a log that does not keep its messages.
     #[error(
         "{place} is no recording but a topic with the policy '{policy}'; record it first, then replay the recording"
     )]
     Forgets {
-        /// Which one.
+        /// Place of the log.
         place: Place,
-        /// What it does when it is full.
+        /// Policy of the log.
         policy: tickpath_log::Policy,
     },
-    /// There is nothing to replay.
+    /// The recording holds no message to replay.
     #[error("{place} holds no message from sequence number {from} on; begin earlier, or record some first")]
     Empty {
-        /// Which recording.
+        /// Place of the recording.
         place: Place,
-        /// Where the replay was to begin.
+        /// Sequence number from which the replay was to start.
         from: u64,
     },
-    /// A carrier would receive what it publishes.
+    /// A carrier would receive its own messages.
     #[error("{0} would be read and written by the same call, which would never end; name another topic to write")]
     Circle(String),
-    /// Two topics would go into one.
+    /// Two topics would be published as one.
     #[error("two topics would be published as '{0}'; give one of them another name: --topic NAME=NAME2")]
     Twice(String),
-    /// The recording takes no more.
+    /// The recording cannot be written any further.
     #[error("the recording has to end here, and what it holds is kept: {0}")]
     Record(tickpath_log::PublishError),
     /// The recording may not survive a loss of power.
@@ -176,111 +176,111 @@ pub enum RelayError {
         "{place} could not be written to the disk ({reason}); check the disk, and read it with: tickpath log verify"
     )]
     Sync {
-        /// Which recording.
+        /// Place of the recording.
         place: Place,
-        /// What the operating system says.
+        /// Error of the operating system.
         reason: std::io::Error,
     },
-    /// A topic takes no more.
+    /// A topic does not accept a message of the recording.
     #[error("'{topic}' does not take message {sequence} of the recording: {reason}")]
     Publish {
-        /// Which topic.
+        /// Name of the topic.
         topic: String,
-        /// The message's number in the recording.
+        /// The message's sequence number in the recording.
         sequence: u64,
-        /// Why not.
+        /// Error of the publisher.
         reason: PublishError,
     },
-    /// A broker takes a message neither now nor later.
+    /// A broker refuses a message for good.
     #[error("'{topic}' takes no messages: {reason}")]
     Refused {
-        /// Which topic.
+        /// Name of the topic.
         topic: String,
-        /// Why not.
+        /// Error of the publisher.
         reason: PublishError,
     },
-    /// A topic cannot be received any more.
+    /// A topic cannot be received any longer.
     #[error("'{topic}' cannot be received any more: {reason}")]
     Receive {
-        /// Which topic.
+        /// Name of the topic.
         topic: String,
-        /// Why not.
+        /// Error of the subscriber.
         reason: ReceiveError,
     },
-    /// How far a topic has come cannot be kept.
+    /// The position of a topic cannot be saved.
     #[error(
         "{} cannot be kept ({reason}); name a folder that you may write, and of its own: --resume FOLDER",
         .file.display()
     )]
     Resume {
-        /// In which file.
+        /// Position file.
         file: PathBuf,
-        /// What the operating system says.
+        /// Error of the operating system.
         reason: std::io::Error,
     },
-    /// A file holds no place.
+    /// A file holds no position.
     #[error("{} holds no place to go on at; remove it to begin anew, or name another folder: --resume FOLDER", .0.display())]
     NoResume(PathBuf),
-    /// Another carrier keeps its place in the same file.
+    /// Another carrier uses the same position file.
     #[error("{} is in use by another call; end that, or name another folder: --resume FOLDER", .0.display())]
     ResumeHeld(PathBuf),
-    /// A file holds the place of another topic.
+    /// A file holds the position of another topic.
     #[error(
         "{} holds a place on the way from {ends}, which is another one; name another folder: --resume FOLDER",
         .file.display()
     )]
     OtherResume {
-        /// Which file.
+        /// Position file.
         file: PathBuf,
-        /// Of what.
+        /// Source and target that the file names.
         ends: String,
     },
-    /// A topic that keeps nothing cannot be gone on in.
+    /// A topic that keeps no messages cannot be resumed.
     #[error(
         "'{topic}' of {url} keeps no messages, so nobody can go on in it; leave --resume away, or use redis://…?streams, \
          nats://…?jetstream, kafka://, shm:// or file://"
     )]
     NoHistory {
-        /// Which topic.
+        /// Name of the topic.
         topic: String,
-        /// Of which bus.
+        /// URL of its bus.
         url: String,
     },
-    /// A number was given for an instrument that is not there.
+    /// A number was given for an instrument that the file does not have.
     #[error("the file has no '{name}'; it has {has}")]
     NoSymbol {
-        /// Which one.
+        /// Name of the instrument.
         name: String,
         /// The instruments of the file.
         has: String,
     },
-    /// Two instruments would be one.
+    /// Two instruments would have the same number.
     #[error("'{name}' and another instrument would both have the number {number}; give each one of its own")]
     SameNumber {
-        /// One of them.
+        /// Name of one of the two.
         name: String,
-        /// The number.
+        /// The number of both.
         number: u32,
     },
-    /// A file of market data.
+    /// A file of market data cannot be read.
     #[error(transparent)]
     Data(#[from] tickpath_market::replay::RecordingError),
     /// A recording cannot be looped at its own times.
     #[error(transparent)]
     Pace(#[from] PaceError),
-    /// A transport.
+    /// A transport cannot be opened.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// A log.
+    /// A log cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// A recording's bytes.
+    /// The bytes of a recording cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
 }
 
 impl RelayError {
-    /// True if the call was wrong, and nothing has failed.
+    /// Returns true if the call itself was wrong, and nothing has failed.
     pub fn is_usage(&self) -> bool {
         match self {
             Self::Taken(_) | Self::OtherFiles(_) | Self::NoDisk(_) | Self::NoRecording { .. } => true,
@@ -292,7 +292,7 @@ impl RelayError {
         }
     }
 
-    /// Why a topic cannot be published.
+    /// Converts the error of opening a publisher.
     fn of_publisher(error: ConnectError) -> Self {
         match error {
             ConnectError::Other(reason) => match reason.downcast::<OpenError>() {
@@ -303,7 +303,8 @@ impl RelayError {
         }
     }
 
-    /// Why a log cannot be written. Where it cannot be made, the log's own sentence is for who waits for its writer.
+    /// Converts the error of opening a log for writing. If the log cannot be created, the text of its own error is
+    /// replaced, because that one is meant for a reader that waits for a writer.
     fn of_writer(error: OpenError) -> Self {
         match error {
             OpenError::Permission { place, reason } | OpenError::Io { place, reason } => Self::Target { place, reason },
@@ -313,7 +314,7 @@ impl RelayError {
     }
 }
 
-/// A loss in words.
+/// Returns a loss in words.
 pub fn gap_words(gap: Gap) -> String {
     match gap {
         Gap::Missed(1) => "1 message was missed".to_owned(),
@@ -326,12 +327,13 @@ pub fn gap_words(gap: Gap) -> String {
 }
 
 impl Meter {
-    /// What was carried so far.
+    /// Returns the totals carried so far.
     pub fn totals(&self) -> Totals {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Nothing may be told from within: whoever shows the totals waits for this.
+    /// Updates the totals under a lock. `change` must report nothing, because a thread that shows the totals waits for
+    /// the lock.
     fn update(&self, change: impl FnOnce(&mut Totals)) {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
@@ -359,12 +361,12 @@ impl Default for Totals {
 }
 
 impl Totals {
-    /// The median delay, in nanoseconds; none on too few messages.
+    /// Returns the median delay, in nanoseconds; `None` on too few messages.
     pub fn delay_p50_ns(&self) -> Option<u64> {
         self.delay_ns(&PERCENTILES[0])
     }
 
-    /// The 99th percentile of the delays, in nanoseconds; none on too few messages.
+    /// Returns the 99th percentile of the delays, in nanoseconds; `None` on too few messages.
     pub fn delay_p99_ns(&self) -> Option<u64> {
         self.delay_ns(&PERCENTILES[3])
     }
@@ -394,7 +396,7 @@ impl Totals {
 }
 
 impl fmt::Display for Totals {
-    /// In words: messages, bytes and losses.
+    /// Writes messages, bytes and losses in words.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plural = |number: u64, noun: &str| format!("{number} {noun}{}", if number == 1 { "" } else { "s" });
         let lost = match (self.gaps, self.missed, self.uncounted) {
@@ -418,7 +420,7 @@ impl Outside<'_> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// What another program published, as a message of ours; the first one is told.
+    /// Converts a message of another program, stamped with the time of arrival; the first one is reported.
     fn adopt<'f>(&self, foreign: Foreign<'f>, kind: u8, topic: &str, is_told: &mut bool) -> Message<'f> {
         if !std::mem::replace(is_told, true) {
             (self.tell)(&format!(
@@ -430,8 +432,8 @@ impl Outside<'_> {
         Message { sequence: foreign.sequence, stamp, kind, payload: foreign.bytes, origin: None }
     }
 
-    /// The stamp by the clock of this host; of a message that was stamped by another one, the time at which it came. The first
-    /// of those is told.
+    /// Returns the stamp by this host's clock; for a message stamped by another clock, the time of arrival. The first
+    /// such message is reported.
     fn stamp_here(&self, message: &Message<'_>, topic: &str, is_told: &mut bool) -> Stamp {
         if message.is_of_clock(clock_of(self.clock.calibration())) {
             return Stamp { ticks: message.stamp, is_arrival: false };
@@ -450,10 +452,10 @@ impl Outside<'_> {
     }
 }
 
-/// When a message was stamped, by the clock of this host.
+/// Stamp of a message by this host's clock.
 #[derive(Clone, Copy)]
 struct Stamp {
     ticks: u64,
-    /// It is when the message came, for want of a stamp of this host.
+    /// The stamp is the time of arrival, for want of a stamp of this host.
     is_arrival: bool,
 }

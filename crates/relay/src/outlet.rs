@@ -1,4 +1,4 @@
-//! Where messages go. Room for them is waited for, and so is an answer.
+//! Target of carried messages: waits for room, and for an answer.
 
 use tickpath_bus::{Connection, Gap, Message, Origin, Policy, PublishError, Publisher, TopicConfig};
 use tickpath_clock::{Clock, Wait, sleep_ns};
@@ -9,78 +9,78 @@ use crate::address::held;
 use crate::tail::Tail;
 use crate::{Opening, Outside, RETRY_NS, ROOM_NS, RelayError};
 
-/// A topic that is published.
+/// A topic to publish on.
 pub(crate) struct Outlet {
     pub topic: String,
-    /// The log that it is; none on a broker.
+    /// The log, if the topic is one; none on a broker.
     pub log: Option<Log>,
     publisher: Box<dyn Publisher>,
     wait: Wait,
-    /// Nobody is subscribed, and that was told.
+    /// The topic has no subscriber, which was reported.
     is_alone: bool,
 }
 
-/// A log that is published.
+/// A log to publish into.
 pub(crate) struct Log {
-    /// What is there.
+    /// Reader of the log.
     pub there: Reader,
-    /// How many messages it held when it was opened.
+    /// Number of messages when the log was opened.
     pub held: u64,
-    /// The sequence number of its next message.
+    /// Sequence number of the next message.
     pub next: u64,
 }
 
 impl Log {
-    /// The first message that is not known to be of those before the place of the source; and what tells this log from
-    /// others.
+    /// Returns the number of the first message that is not known to precede the source's position, and the identity of
+    /// the log.
     pub fn reached(&self, tail: &Tail) -> (u64, u64) {
         (tail.front().unwrap_or(self.next), self.there.identity())
     }
 }
 
-/// What is published.
+/// Item to publish.
 #[derive(Clone, Copy)]
 pub(crate) enum Item<'a> {
-    /// A message, and where it comes from, if it is to keep that.
+    /// A message, with the origin that it is to keep, if any.
     Message {
-        /// What it keeps.
+        /// Origin to keep.
         origin: Option<Origin>,
-        /// In ticks of that clock, or else of this host.
+        /// Stamp, in ticks of the origin's clock, or else of this host's.
         stamp: u64,
         kind: u8,
         payload: &'a [u8],
     },
-    /// The news of a loss, and when that was learned, in ticks.
+    /// Ticks at which a loss was detected, and the loss.
     Gap(u64, Gap),
 }
 
 impl<'a> Item<'a> {
-    /// A message with this stamp in place of its own.
+    /// Creates the item for a message with this stamp in place of its own.
     pub fn of(message: &Message<'a>, stamp: u64) -> Self {
         Self::Message { origin: message.origin, stamp, kind: message.kind, payload: message.payload }
     }
 
-    /// Whether it has an origin to keep.
+    /// Returns whether the item has an origin to keep.
     pub fn has_origin(&self) -> bool {
         matches!(self, Self::Message { origin: Some(_), .. })
     }
 }
 
-/// What came of handing something over.
+/// Result of publishing an item.
 pub(crate) enum Handed {
-    /// It is published.
+    /// The item is published.
     Over {
-        /// When the call began that did it, in ticks.
+        /// Ticks at which the successful call began.
         at: u64,
-        /// The topic was full before.
+        /// The topic refused the item at first.
         refused: bool,
     },
-    /// The carrier was stopped while there was no room.
+    /// The carrier was stopped before the item was published.
     Stopped,
 }
 
 impl Outlet {
-    /// Opens a topic of the bus of this URL.
+    /// Opens a topic of the bus at this URL.
     pub fn open(
         connection: &dyn Connection,
         (url, topic): (&str, &str),
@@ -99,7 +99,7 @@ impl Outlet {
         Ok(Self { topic: topic.to_owned(), log, publisher, wait, is_alone: false })
     }
 
-    /// Tells what a log holds already, for it stays.
+    /// Reports the messages that a log holds already, because they stay.
     pub fn tell_held(&self, url: &str, outside: &Outside<'_>) {
         if let Some(Log { there, held: held @ 1.., .. }) = &self.log {
             (outside.tell)(&format!(
@@ -112,7 +112,7 @@ impl Outlet {
         }
     }
 
-    /// Publishes it, however long that takes.
+    /// Publishes an item, however long it takes, unless the carrier is stopped.
     pub fn hand_over(&mut self, item: Item<'_>, outside: &Outside<'_>) -> Result<Handed, PublishError> {
         let mut refused = false;
         loop {
@@ -155,7 +155,7 @@ impl Outlet {
         Handed::Over { at, refused }
     }
 
-    /// Sends again what may have arrived, as the same message, until it is known to have: subscribers get it once.
+    /// Sends a message in doubt again, as the same message, until it is known to have arrived; subscribers get it once.
     fn send_again(
         &mut self,
         reason: String,

@@ -1,6 +1,6 @@
-//! From a bus into a recording.
+//! Recording of a topic.
 //!
-//! A recorder is a subscriber like any other: a topic that overwrites may lap it, and on a `fail` topic it holds the
+//! A recorder is a subscriber like any other: a topic that overwrites may lap it, and on a `fail` topic it blocks the
 //! publisher while the disk is slow.
 
 use std::path::PathBuf;
@@ -20,36 +20,36 @@ use crate::resume::{Kept, Reached};
 use crate::tail::{Incoming, Tail};
 use crate::watched::Watched;
 
-/// A segment takes the longest message that a log can hold, with all that is around it. No journal has segments of this
-/// size, so that none is ever taken for a recording.
+/// Segment size: a segment takes the longest message that a log can hold, with its headers. No journal has segments of
+/// this size, so that none is ever taken for a recording.
 pub(crate) const SEGMENT_BYTES: usize = (SEGMENT_HEADER_BYTES + MAX_PAYLOAD_BYTES + 64).next_multiple_of(HEADER_BYTES);
 
-/// What is recorded, where to, and until when.
+/// Configuration of a recording.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The bus.
+    /// URL of the bus.
     pub url: String,
-    /// The topic.
+    /// Name of the topic.
     pub topic: String,
-    /// With which message to begin.
+    /// Start position.
     pub start: Start,
-    /// The folder where it is kept how far the topic has come; where that is known, the recording goes on there.
+    /// Folder of the saved position; if there is one, the recording resumes there.
     pub resume: Option<PathBuf>,
-    /// The kind that messages of other programs get.
+    /// Kind given to messages of other programs.
     pub foreign_kind: u8,
-    /// How to wait for messages.
+    /// Way to wait for messages.
     pub wait: Wait,
-    /// The recording.
+    /// Place of the recording.
     pub place: Place,
-    /// Whether to add to a recording that is there.
+    /// Whether to append to an existing recording.
     pub append: bool,
-    /// Messages after which to end.
+    /// Max number of messages.
     pub count: Option<u64>,
-    /// How long to record, in nanoseconds.
+    /// Max duration, in nanoseconds.
     pub duration_ns: Option<u64>,
 }
 
-/// Records until it is stopped, or has all that was asked for.
+/// Records until stopped, or until the requested number of messages or duration is reached.
 pub fn run(settings: &Settings, meter: &Meter, outside: &Outside<'_>) -> Result<(), RelayError> {
     let Settings { url, topic, place, .. } = settings;
     check_place(place, settings.append)?;
@@ -82,7 +82,7 @@ pub fn run(settings: &Settings, meter: &Meter, outside: &Outside<'_>) -> Result<
     let mut recorder =
         Recorder { settings, meter, outside, writer, log, incoming, kept, messages, is_told, is_elsewhere_told };
     let ended = lost.map_or(Ok(()), |gap| recorder.mend(gap)).and_then(|()| recorder.follow(subscriber));
-    // Also after an error: what was recorded before it is worth as much.
+    // Also after an error: messages recorded before it are worth as much.
     let synced = recorder.writer.sync().map_err(|reason| RelayError::Sync { place: place.clone(), reason });
     let (ended, reached) = ended.map_or_else(|error| (Err(error), None), |reached| (Ok(()), reached));
     let kept = recorder.kept.map_or(Ok(()), |mut kept| kept.end(reached));
@@ -94,19 +94,19 @@ struct Recorder<'a> {
     meter: &'a Meter,
     outside: &'a Outside<'a>,
     writer: Writer,
-    /// The recording as it is.
+    /// State of the recording.
     log: Log,
     incoming: Incoming,
     kept: Option<Kept>,
     messages: u64,
-    /// That there are messages of other programs was told.
+    /// The first message of another program was reported.
     is_told: bool,
-    /// That there are messages of other hosts was told.
+    /// The first message of another host was reported.
     is_elsewhere_told: bool,
 }
 
 impl Recorder<'_> {
-    /// Records until the end; gives how far it has come then.
+    /// Records until the end; returns the final position.
     fn follow(&mut self, mut subscriber: Box<dyn Subscriber>) -> Result<Option<Reached>, RelayError> {
         let clock = self.outside.clock;
         let mut watched = Watched::default();
@@ -159,7 +159,7 @@ impl Recorder<'_> {
         Ok(())
     }
 
-    /// Keeps the news of a loss, as far as it is not recorded already.
+    /// Reports a loss, and records the part of it that is not recorded already.
     fn lose(&mut self, gap: Gap) -> Result<(), RelayError> {
         if let Some(left) = self.incoming.tail.gap(gap)? {
             self.write(self.outside.clock.ticks(), GAP_KIND, &left.record())?;
@@ -169,7 +169,7 @@ impl Recorder<'_> {
         Ok(())
     }
 
-    /// Keeps what the recording itself has lost.
+    /// Records the loss of messages from the recording itself.
     fn mend(&mut self, gap: Gap) -> Result<(), RelayError> {
         self.lose(gap)?;
         match &mut self.kept {
@@ -200,12 +200,12 @@ impl Recorder<'_> {
     }
 }
 
-/// How far the topic has been recorded; none if that is not known.
+/// Returns the position recorded so far; `None` if it is unknown.
 fn reached(subscriber: &dyn Subscriber, log: &Log, incoming: &Incoming) -> Option<Reached> {
     Some(Reached { token: Some(subscriber.token()?), log: Some(log.reached(&incoming.tail)) })
 }
 
-/// Refuses a place that is no place for a recording, before anything is made there.
+/// Rejects a place that cannot take a recording, before anything is created there.
 pub(crate) fn check_place(place: &Place, append: bool) -> Result<(), RelayError> {
     if place.is_shared_memory() {
         return Err(RelayError::NoDisk(place.clone()));

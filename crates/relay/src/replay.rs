@@ -1,11 +1,11 @@
-//! From a recording onto a bus.
+//! Replay of a recording onto a bus.
 //!
 //! ```text
-//!   recording   │0 ms   │3 ms │5 ms        its own distances, from the stamps and the clock that each segment names
+//!   recording   │0 ms   │3 ms │5 ms        its own intervals, from the stamps and the clock that each segment names
 //!   published   │t      │t+3  │t+5         intended times; at speed 2: t, t+1.5, t+2.5
 //! ```
-//! A message carries its intended time as its stamp, so that who receives it can measure. Losses in the recording are
-//! told and counted; nothing is published for them.
+//! A message has its intended time as its stamp, so that a subscriber can measure latency. Losses in the recording are
+//! reported and counted; nothing is published for them.
 
 use tickpath_bus::{GAP_KIND, Gap, connect};
 use tickpath_clock::{Clock, HostClock, Pacer, Wait};
@@ -18,35 +18,35 @@ use super::{LOOK_NS, Meter, Opening, Outside, RelayError, gap_words};
 use crate::address::{address, place_address};
 use crate::outlet::{Handed, Item, Outlet};
 
-/// How long before the first message's time the replay begins, so that the first is not late.
+/// Lead before the first message's time, in nanoseconds, so that the first message is not late.
 const LEAD_NS: u64 = 1_000_000;
 
-/// What is replayed, where to, and how fast.
+/// Configuration of a replay.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The recording: any log that keeps everything.
+    /// Recording to replay: any log that keeps everything.
     pub place: Place,
-    /// The bus.
+    /// URL of the bus.
     pub url: String,
-    /// The topic.
+    /// Name of the topic.
     pub topic: String,
-    /// How the topic is opened.
+    /// Configuration of the topic.
     pub opening: Opening,
-    /// How fast; as fast as it goes if none is given.
+    /// Pace; as fast as possible if none is given.
     pub pace: Option<Pace>,
-    /// The recording's sequence number to begin with; its oldest if none is given.
+    /// Sequence number to start with; the oldest of the recording if none is given.
     pub start: Option<u64>,
-    /// Messages after which to end.
+    /// Max number of messages.
     pub count: Option<u64>,
-    /// Whether to begin again at the end. Between two rounds lies the mean distance.
+    /// Whether to start again at the end. The mean interval lies between two rounds.
     pub looped: bool,
-    /// Whether messages carry the stamps that they were recorded with.
+    /// Whether messages keep their recorded stamps.
     pub keep_stamps: bool,
-    /// How to wait for intended times, and for room in a full topic.
+    /// Way to wait for intended times, and for room in a full topic.
     pub wait: Wait,
 }
 
-/// Replays until the end, or until it is stopped.
+/// Replays until the end, or until stopped.
 pub fn run(settings: &Settings, meter: &Meter, outside: &Outside<'_>) -> Result<(), RelayError> {
     let Settings { place, url, topic, .. } = settings;
     let first_ns = first_moment(settings)?;
@@ -67,15 +67,15 @@ struct Player<'a> {
     outside: &'a Outside<'a>,
     outlet: Outlet,
     pacer: Pacer<HostClock>,
-    /// The longest wait without a look whether to stop, in ticks.
+    /// Longest wait between two checks for a stop, in ticks.
     look: u64,
-    /// The intended time of the first message, in ticks.
+    /// Intended time of the first message, in ticks.
     begin: u64,
-    /// When the first message was recorded, UTC.
+    /// UTC time of the first recorded message, in nanoseconds.
     first_ns: u64,
-    /// Rounds before this one.
+    /// Number of completed rounds.
     rounds: u64,
-    /// How long they took, at the recording's own times.
+    /// Recorded duration of the completed rounds, in nanoseconds.
     rounds_ns: u64,
     /// Messages published in all rounds.
     published: u64,
@@ -99,7 +99,8 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// Publishes the recording once. False if that was all that is to be published, or if it was stopped.
+    /// Publishes the recording once. Returns false if all requested messages are published, or if the replay was
+    /// stopped.
     fn round(&mut self, tape: &mut Tape) -> Result<bool, RelayError> {
         let (mut own_ns, mut messages) = (0u64, 0u64);
         while let Some(record) = tape.read()? {
@@ -107,7 +108,7 @@ impl<'a> Player<'a> {
                 self.gap(&record, gap);
                 continue;
             }
-            // A stamp that goes back, as of another publisher, keeps its place and gets the time before it.
+            // A stamp that goes back, as of another publisher, keeps its position and gets the preceding time.
             own_ns = own_ns.max(record.utc_ns.saturating_sub(self.first_ns));
             let is_done = self.settings.count == Some(self.published);
             if is_done || !self.publish(&record, &tape.payload, own_ns)? {
@@ -125,7 +126,7 @@ impl<'a> Player<'a> {
         Ok(true)
     }
 
-    /// Publishes one message at its time. False if it was stopped before.
+    /// Publishes one message at its time. Returns false if the replay was stopped before.
     fn publish(&mut self, record: &Record, payload: &[u8], own_ns: u64) -> Result<bool, RelayError> {
         let intended = self.intended(self.rounds_ns.saturating_add(own_ns));
         let Some(now) = self.until(intended) else { return Ok(false) };
@@ -153,7 +154,8 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// When the next message is to be published, in ticks. Counted from the beginning: rounding does not add up.
+    /// Returns the intended time of the next message, in ticks. It is computed from the start, so that rounding does
+    /// not add up.
     fn intended(&self, own_ns: u64) -> Option<u64> {
         let offset_ns = match self.settings.pace? {
             Pace::Recorded => own_ns,
@@ -163,7 +165,8 @@ impl<'a> Player<'a> {
         Some(self.begin.saturating_add(self.outside.clock.calibration().ticks_of_ns(offset_ns)))
     }
 
-    /// Waits for a time, where there is one; gives the ticks then, or none if it was stopped before.
+    /// Waits for the intended time, if there is one; returns the ticks then, or `None` if the replay was stopped
+    /// before.
     fn until(&mut self, intended: Option<u64>) -> Option<u64> {
         loop {
             if self.outside.is_stopped() {
@@ -178,7 +181,7 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// Counts a loss that is in the recording, and tells of it in the first round.
+    /// Counts a loss in the recording, and reports it in the first round.
     fn gap(&self, record: &Record, gap: Gap) {
         self.meter.update(|totals| totals.gap(gap));
         if self.rounds == 0 {
@@ -188,21 +191,22 @@ impl<'a> Player<'a> {
     }
 }
 
-/// A recording that is read from its start to its end.
+/// A recording that is read from start to end.
 struct Tape {
     reader: Reader,
-    /// Of the last record.
+    /// Payload of the last record.
     payload: Vec<u8>,
 }
 
-/// What lies in a recording, without its payload.
+/// A record without its payload.
 struct Record {
     sequence: u64,
     stamp: u64,
-    /// The stamp by the clock that it came from: recordings of other boots, and of several, have others than ours.
+    /// UTC stamp by the clock that took it: recordings of other boots, and of several, have other clocks than this host
+    /// now.
     utc_ns: u64,
     kind: u8,
-    /// The loss that it stands for, if it is no message.
+    /// Loss that the record reports, if it is no message.
     gap: Option<Gap>,
 }
 
@@ -216,7 +220,7 @@ impl Tape {
         }
     }
 
-    /// The next record; none at the end.
+    /// Returns the next record; `None` at the end.
     fn read(&mut self) -> Result<Option<Record>, RelayError> {
         let (sequence, stamp, kind) = match self.reader.next()? {
             Next::Message(message) => {
@@ -239,7 +243,7 @@ impl Tape {
     }
 }
 
-/// When the first message was recorded, UTC.
+/// Returns the UTC time of the first recorded message, in nanoseconds.
 fn first_moment(settings: &Settings) -> Result<u64, RelayError> {
     let mut tape = Tape::open(settings)?;
     while let Some(record) = tape.read()? {

@@ -1,22 +1,22 @@
-//! How far a topic has been carried, kept in a file, so that a carrier that is started again goes on there.
+//! Position of a carried topic, saved in a file, so that a restarted carrier resumes there.
 //!
 //! ```text
-//!   source     … 7 8 9 │10 11 12 13 …        the file says: behind 9, and the log had 40 messages then
-//!   log        … 38 39 │40 41                killed: 10 and 11 were published behind that, and come again
-//!                       └ tail: 10 and 11, found there by what they hold, are not published twice
+//!   source     … 7 8 9 │10 11 12 13 …        saved position: after 9, with 40 messages in the log
+//!   log        … 38 39 │40 41                killed: 10 and 11 were published after that, and come again
+//!                       └ tail: 10 and 11, recognised by their content, are not published twice
 //! ```
-//! Messages on a broker keep their origin, and each subscriber drops the second copy by that. A log has no place for
-//! origins: what was published there behind the place of the file is compared.
+//! Messages on a broker keep their origin, by which each subscriber drops duplicates. A log has no place for origins:
+//! messages published there after the saved position are compared by content.
 //!
 //! ```text
-//!   NAME          each 50 ms, by the carrier: it has its name when it is written
-//!   .NAME.sure    each second, by a thread: it is on the disk before it has its name
+//!   NAME          each 50 ms, by the carrier: gets its name when it is written
+//!   .NAME.sure    each second, by a thread: is on the disk before it gets its name
 //! ```
-//! Whoever is killed loses nothing: NAME is the last that was written. A loss of power may leave NAME with nothing in
-//! it, or with zeros, which is no place. Then `.NAME.sure` is taken, which NAME was a second before, or as long before
-//! as the disk needed. What was carried since comes again, and is known as after a kill; of other programs' messages,
-//! which a broker does not know again, up to so many are there twice. Where a log lost its own end with the power, that
-//! is told as a loss.
+//! A killed carrier loses nothing: NAME is the last position written. A loss of power may leave NAME empty or with
+//! zeros, which is no position. Then `.NAME.sure` is used, which NAME was a second before, or as long before as the
+//! disk needed. Messages carried since then come again and are recognised as after a kill; those of other programs,
+//! which a broker does not recognise, may be there twice. A log that lost its own end with the power reports that as a
+//! loss.
 
 use std::fmt;
 use std::fs::{self, DirBuilder, File, TryLockError};
@@ -34,61 +34,61 @@ use crate::saver::{Saver, beside, write, write_for_good};
 use crate::tail::Tail;
 use crate::{RelayError, TURN};
 
-/// How often the place is written while messages are carried.
+/// Interval at which the position is written while messages are carried, in nanoseconds.
 const WRITE_NS: i64 = 50_000_000;
 
-/// How often it is made to survive a loss of power.
+/// Interval at which the position is saved against a loss of power, in nanoseconds.
 const SAVE_NS: i64 = 1_000_000_000;
 
-/// What the file of that is called, behind the topic's name.
+/// Suffix of the file that survives a loss of power, after the topic's name.
 const SURE: &str = "sure";
 
-/// What a place has in front that has no token.
+/// Token field of a position without a token.
 const NO_TOKEN: &str = "-";
 
-/// The place of one topic, in a file of its own, which nobody else uses meanwhile.
+/// Saved position of one topic, in a file that no other carrier uses meanwhile.
 pub(crate) struct Kept {
     file: PathBuf,
     saver: Saver,
-    /// Held as long as this lives, and the saver, which is dropped before it.
+    /// Lock file, held until after the saver is dropped.
     _lock: File,
-    /// From where to where the topic is carried, as the URLs say it: two lines. A server has another identity when it is
-    /// started again, and its name may have another address, or none for a while.
+    /// Source and target as the URLs name them, in two lines. A restarted server has another identity, and its name may
+    /// have another address, or none for a while.
     ends: String,
     place: Option<Reached>,
-    /// As it was written last.
+    /// Position as it was written last.
     written: Option<Reached>,
-    /// When, in ticks.
+    /// Ticks of the last write.
     written_at: u64,
-    /// As the saver was given it last.
+    /// Position that the saver was given last.
     saved: Option<Reached>,
-    /// When, in ticks.
+    /// Ticks at which the saver was given that position.
     saved_at: u64,
 }
 
-/// How far a topic has been carried.
+/// Position up to which a topic was carried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Reached {
-    /// None while the source is a log that is not there yet: all that it will hold is new.
+    /// None while the source is a log that does not exist yet: all its messages will be new.
     pub token: Option<ResumeToken>,
-    /// The sequence number of the log's next message, and what tells that log from others, where it goes into one.
+    /// Next sequence number and identity of the target log, if the target is one.
     pub log: Option<(u64, u64)>,
 }
 
-/// What a file says.
+/// Content of a position file.
 #[allow(clippy::large_enum_variant, reason = "one is made for each start, and none is kept")]
 enum Found {
-    /// There is none.
+    /// No file.
     Nothing,
-    /// No place.
+    /// A file without a position.
     NoPlace,
     Place(Reached),
-    /// A place between other ends than ours: in words, which.
+    /// A position between another source and target, in words.
     Elsewhere(String),
 }
 
 impl Kept {
-    /// The place of a topic of the bus of this URL, in a file of this name, if one is asked for by its folder.
+    /// Opens the saved position of a topic, if a folder for it is given. Fails if the bus keeps no history.
     pub fn asked(
         folder: Option<&Path>,
         source: &dyn Connection,
@@ -104,15 +104,15 @@ impl Kept {
         Self::open(folder, name, ends).map(Some)
     }
 
-    /// Reads the file of this name, if it is there, in a folder that is made if it is not. What it says must be of the
-    /// same ends. It survives a loss of power before anything is carried.
+    /// Reads the file of this name, if it exists, and creates its folder if need be. The file must name the same source
+    /// and target, and its position is saved against a loss of power before anything is carried.
     fn open(folder: &Path, name: &str, ends: [String; 2]) -> Result<Self, RelayError> {
         let file = folder.join(name);
         let failed = |reason| RelayError::Resume { file: file.clone(), reason };
         DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
-        // Another user who could write here could have the topic begin anywhere.
+        // Another user with write access could make the topic start anywhere.
         own_folder(folder).map_err(failed)?;
-        // No topic has a name that begins with a point.
+        // No topic name begins with a point.
         let lock = own_file(&folder.join(format!(".{name}.lock"))).map_err(failed)?;
         match lock.try_lock() {
             Ok(()) => {}
@@ -129,36 +129,37 @@ impl Kept {
         };
         match place {
             Some(place) => write_for_good(&sure, &format!("{place}{ends}")).map_err(failed)?,
-            // Somebody has removed the file to begin anew.
+            // The user has removed the file to start anew.
             None => forget(&sure).map_err(failed)?,
         }
         let saver = Saver::start(sure).map_err(failed)?;
-        // The file may hold no place.
+        // The file may hold no position.
         let written = None;
         Ok(Self { file, saver, _lock: lock, ends, place, written, written_at: 0, saved: place, saved_at: 0 })
     }
 
-    /// Whether it says where the topic has come to.
+    /// Returns whether a position is known.
     pub fn is_known(&self) -> bool {
         self.place.is_some()
     }
 
-    /// How many events may be taken before it is asked how far it has come: without a place nobody knows them again.
+    /// Returns the max number of events to take before the position is read again: one until there is a position,
+    /// because without it they cannot be recognised later.
     pub fn most(&self) -> usize {
         if self.is_known() { TURN } else { 1 }
     }
 
-    /// The file.
+    /// Returns the path of the file.
     pub fn file(&self) -> &Path {
         &self.file
     }
 
-    /// Where to begin: there, or as it was asked for if it never came anywhere.
+    /// Returns the start position: after the saved one, or `otherwise` if there is none.
     pub fn start(&self, otherwise: Start) -> Start {
         self.place.map_or(otherwise, |place| place.token.map_or(Start::Sequence(0), Start::After))
     }
 
-    /// What the log holds behind the place, if it is the log that it was.
+    /// Returns the messages of the log after the saved position, if it is the same log.
     pub fn tail(&self, log: &Reader, end: u64) -> Result<Tail, RelayError> {
         match self.place.and_then(|place| place.log) {
             Some((next, identity)) if next < end && identity == log.identity() => Tail::open(log.place(), next, end),
@@ -166,16 +167,16 @@ impl Kept {
         }
     }
 
-    /// The loss of a log that is shorter than it was at the place, or another one: the host has lost its end, or somebody
-    /// has removed it.
+    /// Returns the loss of a log that is shorter than at the saved position, or another one: the host has lost its end,
+    /// or it was removed.
     pub fn lost(&self, log: &Reader, end: u64) -> Option<Gap> {
         let (next, identity) = self.place.and_then(|place| place.log)?;
         let there = if identity == log.identity() { end.min(next) } else { 0 };
         (next > there).then(|| Gap::Missed(next - there))
     }
 
-    /// Keeps where the topic begins, if it never came anywhere, before anything is carried: who is killed with the
-    /// first messages begins there again, and knows them. What does not tell that yet is kept behind its first message.
+    /// Saves the start position, if none is saved, before anything is carried: a carrier killed with the first messages
+    /// starts there again and recognises them. A source that has no token yet is saved after its first message.
     pub fn begin(
         &mut self,
         token: Option<ResumeToken>,
@@ -189,14 +190,14 @@ impl Kept {
         self.write_both()
     }
 
-    /// Its log has been told what it lost, and is this one, with this next sequence number. Nothing was carried before.
+    /// Saves the position in this log, whose loss was published, before anything is carried.
     pub fn mended(&mut self, log: (u64, u64)) -> Result<(), RelayError> {
         self.place = self.place.map(|place| Reached { log: Some(log), ..place });
         self.write_both()
     }
 
-    /// It may have come further. Where it is, which takes a token, is asked only if it is to be written: if it never
-    /// was, if that was long ago, or if it has to be `now`.
+    /// Saves the position if it is due: the first one, after the interval, or if `now` is set. `place`, which takes a
+    /// token, is called only then.
     pub fn reached(
         &mut self,
         clock: &impl Clock,
@@ -218,15 +219,15 @@ impl Kept {
         Ok(())
     }
 
-    /// Writes for good where it has come to; if that is not known, where it was when it was written last.
+    /// Writes the final position to the disk; if it is unknown, the last known one.
     pub fn end(&mut self, place: Option<Reached>) -> Result<(), RelayError> {
         self.place = place.or(self.place);
         let Some(place) = self.place else { return Ok(()) };
         self.told(write_for_good(&self.file, &self.text(place)))
     }
 
-    /// Writes the place for good, in both files, and first in the one without which the topic would be begun anew. The
-    /// saver, which writes the other one, was given no place yet.
+    /// Writes the position to the disk in both files, first in the one without which the topic would start anew. The
+    /// saver, which writes the other file, has been given no position yet.
     fn write_both(&mut self) -> Result<(), RelayError> {
         let Some(place) = self.place else { return Ok(()) };
         for file in [&self.file, &beside(&self.file, SURE)] {
@@ -236,7 +237,7 @@ impl Kept {
         Ok(())
     }
 
-    /// Writes the place, if that is another one by now.
+    /// Writes the position, if it has changed.
     fn write(&mut self) -> Result<(), RelayError> {
         let Some(place) = self.place.filter(|_| self.place != self.written) else { return Ok(()) };
         self.told(write(&self.file, &self.text(place)))?;
@@ -244,8 +245,8 @@ impl Kept {
         Ok(())
     }
 
-    /// Gives the place to the saver, if that is another one by now, and the last time was long ago. While the disk is
-    /// not done with the one before, that is tried again.
+    /// Gives the position to the saver, if it has changed and the interval is over. Tried again later while the disk is
+    /// busy with the previous one.
     fn save(&mut self, since_ns: i64, ticks: u64) -> Result<(), RelayError> {
         let is_due = self.place != self.saved && since_ns > SAVE_NS;
         let Some(place) = self.place.filter(|_| is_due) else { return Ok(()) };
@@ -264,7 +265,7 @@ impl Kept {
     }
 }
 
-/// Where the topic has come to: what the file says, or the one that is sure, if the file holds no place.
+/// Reads the position from the file, or, if that holds none, from the one that survives a loss of power.
 fn find(file: &Path, sure: &Path, ends: &str) -> io::Result<Found> {
     match look(file, ends)? {
         Found::NoPlace => Ok(match look(sure, ends)? {
@@ -288,7 +289,7 @@ fn look(file: &Path, ends: &str) -> io::Result<Found> {
     })
 }
 
-/// Removes a file that may not be there.
+/// Removes a file that may not exist.
 fn forget(file: &Path) -> io::Result<()> {
     match fs::remove_file(file) {
         Err(reason) if reason.kind() != ErrorKind::NotFound => Err(reason),
@@ -297,7 +298,8 @@ fn forget(file: &Path) -> io::Result<()> {
 }
 
 impl Reached {
-    /// None of what is no place; the other ends, in words, of a place between others.
+    /// Parses a position. Returns `None` if the text is none, and the other source and target in words if it is between
+    /// those.
     fn parse(text: &str, ends: &str) -> Option<Result<Self, String>> {
         let (place, rest) = text.split_once('\n')?;
         let mut words = place.split(' ');
@@ -332,7 +334,7 @@ impl fmt::Display for Reached {
     }
 }
 
-/// The name of the file for a topic that gets another name.
+/// Returns the name of the position file; it has both names of a topic that is renamed.
 pub(crate) fn file_name(from: &str, to: &str) -> String {
     if from == to { from.to_owned() } else { format!("{from}={to}") }
 }
@@ -413,7 +415,7 @@ mod tests {
     fn a_first_place_that_is_written_in_part_is_one() {
         let folder = tempfile::tempdir().unwrap();
         let mut kept = open(folder.path());
-        // As if it had been killed between the two.
+        // Simulates a kill between the two writes.
         let sure = folder.path().join(".ticks.sure");
         fs::create_dir(&sure).unwrap();
         assert!(kept.begin(Some(token(1)), true, None).is_err());
@@ -448,7 +450,7 @@ mod tests {
     #[test]
     fn what_a_loss_of_power_has_taken_is_what_it_was_before() {
         for taken in ["", "log:1,2,3", "\0\0\0\0"] {
-            // For so long nothing is due for the saver.
+            // At this time nothing is due for the saver yet.
             let (folder, clock) = (tempfile::tempdir().unwrap(), SimulatedClock::at(SAVE_NS as u64));
             let file = folder.path().join("ticks");
             let mut kept = open(folder.path());

@@ -1,8 +1,8 @@
-//! A short text in a file, whole whatever happens, and a thread that waits for the disk.
+//! A short text file that is whole at any time, and a thread that waits for the disk.
 //!
-//! A rename puts one file in the place of another at once, whoever is killed meanwhile. But its name may come to the
-//! disk before what it holds: after a loss of power the file is empty, or holds zeros. So what is to survive that is on
-//! the disk before it has its name. That takes longer than many a topic keeps what comes: it is no work for a carrier.
+//! A rename replaces one file by another at once, even if a process is killed. But the name may reach the disk before
+//! the content: after a loss of power the file is empty, or holds zeros. A file that must survive that is on the disk
+//! before it gets its name, for which no carrier waits: it takes longer than many a topic keeps its messages.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -10,23 +10,23 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, channel, sync_channel};
 use std::thread::JoinHandle;
 
-/// A thread that writes a file for good, again and again.
+/// A thread that writes a file to the disk, again and again.
 pub(crate) struct Saver {
-    /// None when it is to end.
+    /// None when the thread is to end.
     texts: Option<SyncSender<String>>,
     failed: Receiver<io::Error>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Saver {
-    /// Starts the thread; it ends with this value, after the text that it is at.
+    /// Starts the thread; it ends when this value is dropped, after its current text.
     pub fn start(file: PathBuf) -> io::Result<Self> {
         let (texts, given) = sync_channel::<String>(0);
         let (tell, failed) = channel();
         let work = move || {
             let mut written = given.iter().map(|text| write_for_good(&file, &text));
             if let Some(reason) = written.find_map(Result::err) {
-                // Nobody listens who has ended.
+                // The receiver is gone if the saver was dropped.
                 let _ = tell.send(reason);
             }
         };
@@ -34,7 +34,8 @@ impl Saver {
         Ok(Self { texts: Some(texts), failed, thread: Some(thread) })
     }
 
-    /// Has this text written; false if one before it still is. An error is of that one.
+    /// Starts writing this text; returns false if an earlier one is still being written. An error is that of the
+    /// earlier text.
     pub fn save(&self, text: String) -> io::Result<bool> {
         let texts = self.texts.as_ref().expect("it has not ended");
         match texts.try_send(text) {
@@ -49,31 +50,31 @@ impl Drop for Saver {
     fn drop(&mut self) {
         self.texts = None;
         if let Some(thread) = self.thread.take() {
-            // What it could not write was told, or is written by who has ended it.
+            // A failed text was reported, or is written again by the owner of the saver.
             let _ = thread.join();
         }
     }
 }
 
-/// Writes a file whole or not at all, as far as the host lives on.
+/// Writes a file whole or not at all, as long as the host keeps running.
 pub(crate) fn write(file: &Path, text: &str) -> io::Result<()> {
     let (draft, mut out) = make_draft(file)?;
     out.write_all(text.as_bytes())?;
     fs::rename(&draft, file)
 }
 
-/// The same, whatever becomes of the host: it is on the disk when this returns.
+/// Writes a file whole or not at all, even if the host fails: it is on the disk when this returns.
 pub(crate) fn write_for_good(file: &Path, text: &str) -> io::Result<()> {
     let (draft, mut out) = make_draft(file)?;
     out.write_all(text.as_bytes())?;
     out.sync_data()?;
     fs::rename(&draft, file)?;
-    // A name is on the disk when its folder is.
+    // A name is on the disk once its folder is.
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(folder)?.sync_all()
 }
 
-/// Makes a file that is to take the place of another. The leftover of a killed process is removed first, and never followed.
+/// Creates a file that is to replace another. The leftover of a killed process is removed first, and never followed.
 fn make_draft(file: &Path) -> io::Result<(PathBuf, File)> {
     let draft = beside(file, "new");
     match fs::remove_file(&draft) {
@@ -84,7 +85,7 @@ fn make_draft(file: &Path) -> io::Result<(PathBuf, File)> {
     Ok((draft, out))
 }
 
-/// A file beside a topic's, which is no topic's: none has a name that begins with a point.
+/// Returns the path of a file beside a topic's file. It belongs to no topic, because no topic name begins with a point.
 pub(crate) fn beside(file: &Path, what: &str) -> PathBuf {
     let name = file.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
     file.with_file_name(format!(".{name}.{what}"))
@@ -101,7 +102,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("ticks");
         let saver = Saver::start(file.clone()).unwrap();
-        // It may not have come so far that it takes one.
+        // The thread may not be ready for a text yet.
         while !saver.save("one".to_owned()).unwrap() {
             yield_now();
         }

@@ -1,14 +1,14 @@
-//! Where what is carried comes from, and a look ahead at it.
+//! Source of carried messages, and a look ahead at it.
 //!
 //! ```text
-//!   source   … 9 │ a b c d e f g      the place says: behind 9; what comes is compared with what the log holds behind it
-//!   ring         │ ? ? ? ? e f        four are gone, and were a to d, for behind them the ring still holds e
-//!   ring         │ ? ? ? ? x y        another program has written here: nobody knows whose the four were
+//!   source   … 9 │ a b c d e f g      saved position: after 9; incoming messages are compared with those in the log
+//!   ring         │ ? ? ? ? e f        four are lost, and were a to d, because the ring still holds e after them
+//!   ring         │ ? ? ? ? x y        another program has written here: the publisher of the four is unknown
 //! ```
-//! A carrier that is killed may have filled the ring since its place was written, and so may another program since then.
-//! What is gone does not tell whose it was; what is left does. So before anything is carried it is looked ahead, as far as
-//! the first message that can be compared. If that differs, or does not come, nothing counts as carried: what comes may be
-//! there twice then, which is told, and nothing is left out.
+//! A carrier that is killed may have filled the ring since its position was written, and so may another program since
+//! then. Lost messages do not show their publisher; the remaining ones do. So the carrier first looks ahead, as far as
+//! the first message that can be compared. If that differs, or does not arrive, nothing counts as carried: messages may
+//! be there twice then, which is reported, and none is left out.
 
 use tickpath_bus::{Connection, Event, Foreign, Gap, Message, Start, Subscriber};
 use tickpath_clock::{Clock, Wait};
@@ -17,28 +17,29 @@ use tickpath_log::ReadError;
 use crate::tail::{Incoming, Tail};
 use crate::{LOOK_NS, Outside, RelayError, TURN};
 
-/// How long it is looked ahead at most: a server that keeps messages has handed over by then what it had.
+/// Max time of the look ahead, in nanoseconds: a server that keeps messages has delivered its backlog by then.
 const LOOK_AHEAD_NS: i64 = 10_000_000_000;
 
-/// A topic that is carried, from its place on.
+/// A topic to carry, from its position on.
 pub(crate) struct Source<'a> {
     pub bus: &'a dyn Connection,
     pub topic: &'a str,
     pub start: Start,
     pub wait: Wait,
-    /// The kind that messages of other programs get.
+    /// Kind given to messages of other programs.
     pub foreign_kind: u8,
 }
 
 impl Source<'_> {
-    /// What comes.
+    /// Opens the subscriber.
     pub fn open(&self) -> Result<Box<dyn Subscriber>, RelayError> {
         let mut subscriber = self.bus.subscriber(self.topic, self.start, self.wait)?;
         subscriber.carry_on();
         Ok(subscriber)
     }
 
-    /// Finds out whose it was what a ring has lost behind the place. If that is not known, its tail counts for nothing.
+    /// Determines whether this carrier published the messages that a ring has lost after the position. If that is
+    /// unknown, the tail is discarded.
     pub fn settle(&self, incoming: &mut Incoming, outside: &Outside<'_>) -> Result<(), RelayError> {
         if !incoming.tail.is_lapped() {
             return Ok(());
@@ -56,8 +57,8 @@ impl Source<'_> {
         Ok(())
     }
 
-    /// Whether all that is gone was carried from here; also if the carrier is to end before that is known, for then it
-    /// carries nothing.
+    /// Returns whether all lost messages were published by this carrier; also true if the carrier is stopped before
+    /// that is known, because it then carries nothing.
     fn look_ahead(&self, incoming: &mut Incoming, outside: &Outside<'_>) -> Result<bool, RelayError> {
         let mut subscriber = self.open()?;
         let began = outside.clock.ticks();
@@ -73,7 +74,7 @@ impl Source<'_> {
             }
             let count = polled.map_err(|reason| RelayError::Receive { topic: self.topic.to_owned(), reason })?;
             let is_late = outside.clock.ns_between(began, outside.clock.ticks()) > LOOK_AHEAD_NS;
-            // A log hands over all that it holds.
+            // A log delivers all its messages at once.
             if is_late || (count == 0 && incoming.is_from_log) {
                 return Ok(false);
             }
@@ -85,7 +86,7 @@ impl Source<'_> {
     }
 }
 
-/// What an event shows: that what is gone was carried from here, that it was not, or nothing yet.
+/// Returns whether an event shows that this carrier published the lost messages; `None` if it does not show it yet.
 fn compare(incoming: &mut Incoming, event: Event<'_>, foreign_kind: u8) -> Result<Option<bool>, ReadError> {
     let (message, is_foreign) = match event {
         Event::Message(message) => match Gap::read(message.kind, message.payload) {
@@ -115,10 +116,10 @@ mod tests {
 
     use super::*;
 
-    /// Numbers from one on, and before another one.
+    /// First number, and the number after the last.
     type Numbers = (u64, u64);
 
-    /// Makes a log that was given these.
+    /// Creates a log that was given these numbers.
     fn write(folder: &Path, policy: Policy, numbers: &[Numbers]) -> Place {
         let place = Place::folder(folder.join(policy.name()));
         let config = Config { segment_bytes: 4096, ..Config::topic(place.clone(), policy) };
@@ -129,8 +130,8 @@ mod tests {
         place
     }
 
-    /// Of a ring that was given these numbers, all behind the place: the first that may come again, and what is told, when
-    /// these come.
+    /// Settles a ring that was given these numbers, all after the position, while others come. Returns the first one
+    /// that may come again, and the reports.
     fn settled(ring: &[Numbers], comes: Numbers, is_stopped: bool) -> (Option<u64>, String) {
         let folder = tempfile::tempdir().unwrap();
         let place = write(folder.path(), Policy::Overwrite, ring);
@@ -159,7 +160,7 @@ mod tests {
         // The carrier has filled the ring itself.
         assert!(is_whole(settled(&[(0, 2_000)], (0, 2_000), false)));
         assert!(is_whole(settled(&[(0, 2_000)], (0, 9_000), false)));
-        // Nothing is gone.
+        // Nothing is lost.
         assert!(is_whole(settled(&[(5_000, 5_010)], (0, 10), false)));
         // Nothing is carried.
         assert!(is_whole(settled(&[(5_000, 7_000)], (0, 10), true)));

@@ -1,32 +1,33 @@
-//! What a carrier has published into a log behind the place that it goes on at, and that comes again.
+//! Messages that a carrier has published into a log after its saved position, and that come again.
 
 use tickpath_bus::{Gap, Message};
 use tickpath_log::{Next, Place, ReadError, Reader, Registration};
 
 use crate::{Outside, RelayError};
 
-/// What comes, beside what of it is published already.
+/// Incoming messages, compared with those published already.
 pub(crate) struct Incoming {
     pub tail: Tail,
-    /// What is published, as people name it.
+    /// Name of the target in reports.
     pub target: String,
-    /// The clock of this host.
+    /// Id of this host's clock.
     pub clock: u64,
-    /// What comes is from a log, whose stamps are of the clock of its host, whatever origin its messages get.
+    /// The source is a log, whose stamps are of its own host's clock, whatever origin its messages get.
     pub is_from_log: bool,
 }
 
 impl Incoming {
-    /// A message that comes, with the origin that its stamp goes by; none if it is published already.
+    /// Returns an incoming message, with the origin that its stamp belongs to; `None` if it is published already.
     pub fn fresh<'m>(&mut self, message: &Message<'m>, is_foreign: bool) -> Result<Option<Message<'m>>, ReadError> {
         let timed = Message { origin: message.origin.filter(|_| !self.is_from_log), ..*message };
-        // Of what other programs publish the stamp is when it comes, which is another time now.
+        // The stamp of another program's message is its time of arrival, which is a different time now.
         let stamp = timed.is_of_clock(self.clock).then_some(timed.stamp).filter(|_| !is_foreign);
         let is_published = self.tail.message(stamp, timed.kind, timed.payload)?;
         Ok(Some(timed).filter(|_| !is_published))
     }
 
-    /// A message was fresh, and is published now. If the tail holds more, that is something else, which is told.
+    /// Records that a fresh message is published. If the tail holds more, the log has other messages than the source,
+    /// which is reported.
     pub fn passed(&mut self, outside: &Outside<'_>) {
         if self.tail.records.is_some() && std::mem::take(&mut self.tail).front.is_some() {
             (outside.tell)(&format!(
@@ -38,20 +39,20 @@ impl Incoming {
     }
 }
 
-/// What a log holds that may come again, oldest first.
+/// Messages of a log that may come again, oldest first.
 #[derive(Default)]
 pub(crate) struct Tail {
     records: Option<Records>,
-    /// The oldest one that has not come again.
+    /// Oldest message that has not come again.
     front: Option<Record>,
-    /// So many messages were told as lost right before that.
+    /// Number of messages reported as lost directly before the front.
     told: u64,
 }
 
-/// Where a tail is read from.
+/// Log that a tail is read from.
 struct Records {
     reader: Reader,
-    /// The sequence number behind it.
+    /// Sequence number after the end of the tail.
     end: u64,
 }
 
@@ -63,12 +64,12 @@ enum Record {
         payload: Vec<u8>,
     },
     Gap(Gap),
-    /// So many that the log has lost since; what they held is not known any more.
+    /// Number of messages that the log has lost since, with unknown content.
     Gone(u64),
 }
 
 impl Tail {
-    /// What a log holds from `next` to `end`.
+    /// Opens the messages of a log from `next` to `end`.
     pub fn open(log: &Place, next: u64, end: u64) -> Result<Self, RelayError> {
         let reader = Reader::open(log, tickpath_log::Start::Sequence(next), Registration::Unregistered)?;
         let mut tail = Self { records: Some(Records { reader, end }), front: None, told: 0 };
@@ -76,12 +77,13 @@ impl Tail {
         Ok(tail)
     }
 
-    /// True if the log has lost what comes next of it: whose that was, [`Source`](crate::source::Source) finds out.
+    /// Returns true if the log has lost the next messages of the tail; [`Source`](crate::source::Source) determines
+    /// whether this carrier published them.
     pub fn is_lapped(&self) -> bool {
         matches!(self.front, Some(Record::Gone(_)))
     }
 
-    /// The same once more, from the oldest that has not come again.
+    /// Opens the tail again, from the oldest message that has not come again.
     pub fn again(&self) -> Result<Self, RelayError> {
         match (&self.records, self.front()) {
             (Some(records), Some(front)) => Self::open(records.reader.place(), front, records.end),
@@ -89,15 +91,15 @@ impl Tail {
         }
     }
 
-    /// The sequence number of the oldest one; none if all have come again.
+    /// Returns the sequence number of the oldest message that has not come again; `None` if all have.
     pub fn front(&self) -> Option<u64> {
         let (front, records) = (self.front.as_ref()?, self.records.as_ref()?);
         let behind = records.reader.next_told();
         Some(behind - if let Record::Gone(left) = front { *left } else { 1 })
     }
 
-    /// Looks for a message that comes now where it should be; whether it is there. Of another host's clock there is no
-    /// stamp to compare.
+    /// Compares an incoming message with the front, and advances and returns true if it is there. Without a stamp, as
+    /// for another host's clock, only kind and payload are compared.
     fn message(&mut self, stamp: Option<u64>, kind: u8, payload: &[u8]) -> Result<bool, ReadError> {
         while let Some(Record::Gap(gap)) = self.front {
             if let Gap::Missed(missed) = gap {
@@ -124,15 +126,16 @@ impl Tail {
         Ok(is_same)
     }
 
-    /// The same of a loss: what of it is not published, as news or as the messages that are lost now. A message that is
-    /// not there, and cannot be published, is one: then the news of it may have come before what was looked at.
+    /// Returns the part of an incoming loss that is not published yet, neither as a gap message nor as the messages
+    /// that are lost now. A message that is not there and cannot be published counts as a loss too; its gap message may
+    /// precede the front.
     pub fn gap(&mut self, gap: Gap) -> Result<Option<Gap>, ReadError> {
         let Gap::Missed(mut left) = gap else {
             if self.front == Some(Record::Gap(gap)) {
                 self.advance()?;
                 return Ok(None);
             }
-            // What the log has lost, too, cannot be compared with what comes next.
+            // Messages that the log has lost too cannot be compared with those that come next.
             while let Some(Record::Gone(_)) = self.front {
                 self.advance()?;
             }
@@ -188,7 +191,7 @@ mod tests {
 
     const KIND: u8 = 16;
 
-    /// The tail of a log that holds these; what is no letter is a loss of as many.
+    /// Returns the tail of a log that holds these: a letter is a message, a digit a loss of that many.
     fn tail(policy: Policy, records: &str) -> (Tail, tempfile::TempDir) {
         let folder = tempfile::tempdir().unwrap();
         let place = Place::folder(folder.path().join("log"));
@@ -205,8 +208,8 @@ mod tests {
         (Tail::open(&place, 0, records.len() as u64).unwrap(), folder)
     }
 
-    /// What comes of these, one after the other: published, new, or differing; of a loss, and of a message that is too
-    /// long to be published, which is a capital, what is left of it.
+    /// Returns for each incoming item '-' if it is published, 'n' if it is new, 'd' if it differs. For a loss, and for
+    /// a capital, a message that is too long to be published, the result is the part that is left.
     fn told(tail: &mut Tail, coming: &str) -> String {
         let mut told = String::new();
         for one in coming.chars() {
@@ -237,22 +240,22 @@ mod tests {
         for (held, coming, expected) in [
             ("ab", "abc", "--n"),
             ("a2b", "a2bb2", "---n2"),
-            // A loss that is told on one side only hides no message.
+            // A loss reported on one side only hides no message.
             ("0a", "a", "-"),
             ("a", "0a", "0-"),
             ("a2b", "ab", "--"),
-            // What is lost now was published before, as far as it goes.
+            // Messages that are lost now were published before, as far as they go.
             ("abc", "2c", "--"),
             ("abc", "3d", "-n"),
             ("abc", "5f", "2n"),
             ("a2b", "4e", "-n"),
-            // What was too long to be published was told as lost, and is so again.
+            // A message that was too long to be published was reported as lost, and is again.
             ("a1b", "aXb", "---"),
             ("a11", "aXYc", "---n"),
             ("a2b", "aX1bY", "----1"),
             ("a", "aXY", "-11"),
             ("a1", "acX", "-n1"),
-            // What others have published ends the comparison.
+            // Messages of another publisher end the comparison.
             ("axb", "abx", "-dn"),
         ] {
             let (mut tail, _folder) = tail(Policy::Keep, held);

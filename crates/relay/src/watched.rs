@@ -1,10 +1,10 @@
-//! Beside the messages of a topic: that its connection is lost or there again, and what came twice or late.
+//! Reports about a topic beside its messages: outages, reconnects, duplicates and late messages.
 
 use tickpath_bus::Subscriber;
 
 use crate::{Meter, Outside};
 
-/// State of a subscriber that was reported so far.
+/// Subscriber state that was reported so far.
 #[derive(Debug, Default)]
 pub(crate) struct Watched {
     is_out: bool,
@@ -13,7 +13,8 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    /// Looks at the subscriber, and tells what is new. To be called while no message is there, and at the end.
+    /// Reports changes of the subscriber since the last call. Must be called while no message is available, and at the
+    /// end.
     pub fn look(&mut self, subscriber: &dyn Subscriber, topic: &str, meter: &Meter, outside: &Outside<'_>) {
         match (subscriber.outage(), self.is_out) {
             (Some(why), false) => {

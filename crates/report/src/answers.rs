@@ -1,4 +1,4 @@
-//! Each change, side by side: the two medians as bars on one scale, and the ratio beside them.
+//! Changes side by side: the two medians as bars on the same scale, and the ratio beside them.
 
 use super::markup::escaped;
 use super::page::Section;
@@ -6,7 +6,7 @@ use super::quantity::{NONE, figure, multiple};
 use super::sentence::interval;
 use tickpath_result::{Comparison, ResultFile};
 
-/// A box for each comparison that says what it changes.
+/// Returns a box for each comparison that names its change.
 pub(super) fn section(result: &ResultFile) -> Option<Section> {
     let boxes: String = result.comparisons.iter().filter_map(answer).collect();
     let lead = "In each box one thing differs, which it names, and the two sides took turns. The bars have one scale within a \

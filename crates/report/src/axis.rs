@@ -1,4 +1,4 @@
-//! Axes: from a value to its place between 0 and 1, and where a person wants a mark.
+//! Axes: from a value to its position between 0 and 1, and the positions of marks.
 
 /// An axis from one value to a larger one.
 #[derive(Debug, Clone, PartialEq)]
@@ -10,7 +10,8 @@ pub(super) struct Axis {
 }
 
 impl Axis {
-    /// A logarithmic axis around all values above zero, from and to 1, 2 or 5 times a power of ten; none without one.
+    /// Returns a logarithmic axis around all values above zero, between multiples by 1, 2 or 5 of powers of ten; `None`
+    /// without such a value.
     pub(super) fn logarithmic(values: impl Iterator<Item = f64>) -> Option<Self> {
         let (mut low, mut high) = (f64::INFINITY, 0.0);
         for value in values.filter(|value| DRAWABLE.contains(value)) {
@@ -25,12 +26,12 @@ impl Axis {
         Some(Self { low, high, logarithmic: true, marks: logarithmic_marks(low, high) })
     }
 
-    /// A logarithmic axis between two values, with these marks.
+    /// Returns a logarithmic axis between two values, with these marks.
     pub(super) fn between(low: f64, high: f64, marks: Vec<f64>) -> Self {
         Self { low, high, logarithmic: true, marks }
     }
 
-    /// From zero to a round number that no value is above.
+    /// Returns an axis from zero to a round number that is at least as large as every value.
     pub(super) fn linear(values: impl Iterator<Item = f64>) -> Self {
         let most = values.filter(|value| DRAWABLE.contains(value)).fold(0.0, f64::max);
         let most = if most > 0.0 { most } else { 1.0 };
@@ -42,7 +43,7 @@ impl Axis {
         Self { low: 0.0, high, logarithmic: false, marks }
     }
 
-    /// The same axis, ending at a value.
+    /// Returns the same axis, cut at a value.
     pub(super) fn until(mut self, high: f64) -> Self {
         if high > self.low {
             self.high = high;
@@ -51,7 +52,7 @@ impl Axis {
         self
     }
 
-    /// Where a value lies, from 0 to 1.
+    /// Returns the position of a value, from 0 to 1.
     pub(super) fn share(&self, value: f64) -> f64 {
         if self.logarithmic {
             (value / self.low).ln() / (self.high / self.low).ln()
@@ -60,28 +61,28 @@ impl Axis {
         }
     }
 
-    /// Values for marks, the smallest first.
+    /// Returns the values of the marks, the smallest first.
     pub(super) fn marks(&self) -> &[f64] {
         &self.marks
     }
 
-    /// Both ends.
+    /// Returns both ends.
     pub(super) const fn ends(&self) -> (f64, f64) {
         (self.low, self.high)
     }
 }
 
-/// What has a place on a chart: a file may hold any number.
+/// Values that have a position on a chart: a file may hold any number.
 const DRAWABLE: std::ops::Range<f64> = 1e-12..1e21;
 
-/// How far a sum of rounding errors goes.
+/// Relative tolerance for sums of rounding errors.
 const CLOSE: f64 = 1e-9;
 
-/// Ends of a linear axis, as multiples of a power of ten, and into how many parts each is divided.
+/// Ends of a linear axis, as multiples of a power of ten, and the number of parts of each.
 const ROUND: [(f64, u32); 9] =
     [(1.0, 4), (1.5, 3), (2.0, 4), (3.0, 3), (4.0, 4), (5.0, 5), (6.0, 3), (8.0, 4), (10.0, 5)];
 
-/// Marks of a logarithmic axis, at most.
+/// Max marks of a logarithmic axis.
 const MOST_MARKS: usize = 8;
 
 fn power_below(value: f64) -> f64 {
@@ -100,7 +101,7 @@ fn step_above(value: f64) -> f64 {
     step.unwrap_or(10.0) * power
 }
 
-/// Powers of ten, as many as a person can read; 1, 2 and 5 times them where there are only two.
+/// Returns powers of ten, at most a readable number; 1, 2 and 5 times them if there are only two.
 fn logarithmic_marks(low: f64, high: f64) -> Vec<f64> {
     let inside = |mark: &f64| *mark >= low * (1.0 - CLOSE) && *mark <= high * (1.0 + CLOSE);
     let powers = low.log10().floor() as i32..=high.log10().ceil() as i32;
@@ -117,7 +118,7 @@ fn logarithmic_marks(low: f64, high: f64) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    /// Every axis holds its values, and its marks lie on it in their order.
+    /// Checks that the axis contains its values, with the marks on it in order.
     fn check(axis: &Axis, values: &[f64]) {
         for value in values.iter().chain(axis.marks()) {
             let share = axis.share(*value);

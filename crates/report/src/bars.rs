@@ -1,4 +1,4 @@
-//! Comparisons as bars with intervals, on one logarithmic axis of ratios; the table is the chart.
+//! Comparisons as bars with intervals, on a common logarithmic axis of ratios; the table is the chart.
 
 use super::axis::Axis;
 use super::markup::escaped;
@@ -7,7 +7,7 @@ use super::quantity::{NONE, figure, multiple};
 use super::sentence::interval;
 use tickpath_result::{Comparison, ResultFile};
 
-/// A row a comparison.
+/// Returns a table with a row per comparison.
 pub(super) fn section(result: &ResultFile) -> Option<Section> {
     let scale = Scale::of(&result.comparisons);
     let rows: Vec<Vec<String>> = result.comparisons.iter().map(|one| row(one, scale.as_ref())).collect();
@@ -21,17 +21,17 @@ pub(super) fn section(result: &ResultFile) -> Option<Section> {
     Section::new("Comparisons", lead, &table("ratios", &header, &rows))
 }
 
-/// Names of marks, at most.
+/// Max labelled marks.
 const MOST_MARKS: usize = 4;
 
-/// The axis of all bars. Places are percent of a cell's width.
+/// The axis of all bars. Positions are percent of a cell's width.
 struct Scale {
     axis: Axis,
     marks: Vec<f64>,
 }
 
 impl Scale {
-    /// Around all ratios, their intervals, and 1; none without a ratio.
+    /// Returns the scale around all ratios, their intervals, and 1; `None` without a ratio.
     fn of(comparisons: &[Comparison]) -> Option<Self> {
         let ratios = comparisons.iter().flat_map(|one| [one.ratio, one.low, one.high]).flatten();
         let mut ratios = ratios.peekable();
@@ -79,7 +79,7 @@ impl Scale {
     }
 }
 
-/// A line between two places, and a stop at both.
+/// Draws a line between two positions, with a stop at both.
 fn whisker(low: f64, high: f64) -> String {
     let line = |x1: f64, y1: u32, x2: f64, y2: u32| {
         format!("<line class=\"interval\" x1=\"{x1:.2}%\" y1=\"{y1}\" x2=\"{x2:.2}%\" y2=\"{y2}\"/>")

@@ -1,4 +1,5 @@
-//! What line charts share: the frame with its axes, lines that are told apart without colour too, labels at their ends.
+//! Shared parts of line charts: the frame with its axes, lines that differ even without colour, and labels at their
+//! ends.
 //!
 //! All measures are units of the drawing's own `viewBox`; a page scales it to its column.
 
@@ -8,20 +9,20 @@ use super::markup::escaped;
 /// The width of every chart.
 pub(super) const WIDTH: f64 = 520.0;
 
-/// The room for the marks of the upright axis, and for those of the one along and its name.
+/// Space for the marks of the vertical axis, and for the marks and the name of the horizontal axis.
 pub(super) const LEFT: f64 = 66.0;
 pub(super) const BELOW: f64 = 40.0;
 
-/// Colours, and ways to dash a line, that `report.css` defines. Together they tell forty lines apart.
+/// Colours and dash patterns that `report.css` defines. Together they distinguish forty lines.
 pub(super) const COLOURS: usize = 8;
 const DASHES: usize = 5;
 
-/// The classes of a line, by its number.
+/// Returns the CSS classes of a line, by its number.
 pub(super) fn look(number: usize) -> String {
     format!("c{} d{}", number % COLOURS, number % DASHES)
 }
 
-/// The place of a chart's lines within its drawing.
+/// The area of a chart's lines within its drawing.
 pub(super) struct Frame {
     pub right: f64,
     pub top: f64,
@@ -39,7 +40,7 @@ impl Frame {
         self.bottom - self.up.share(value) * (self.bottom - self.top)
     }
 
-    /// The marks of the upright axis, and over them what they are.
+    /// Draws the marks of the vertical axis, and its name above them.
     pub(super) fn rows(&self, print: fn(f64) -> String, name: &str) -> String {
         let (left, right) = (LEFT, self.right);
         let mut drawn = String::new();
@@ -51,7 +52,7 @@ impl Frame {
         drawn + &named("unit", 0.0, self.top - 15.0, name)
     }
 
-    /// The marks of the axis along, and under them what they are.
+    /// Draws the marks of the horizontal axis, and its name below them.
     pub(super) fn columns(&self, print: impl Fn(f64) -> String, name: &str) -> String {
         let (top, bottom) = (self.top, self.bottom);
         let mut drawn = String::new();
@@ -63,7 +64,7 @@ impl Frame {
         drawn + &named("unit end", self.right, bottom + 34.0, name)
     }
 
-    /// A line through points, with the words that a pointer over it shows, if there are any.
+    /// Draws a line through points, with a tooltip if `words` is not empty.
     pub(super) fn line(&self, points: &[(f64, f64)], classes: &str, words: &str) -> String {
         let points: Vec<String> =
             points.iter().map(|(along, up)| format!("{:.1},{:.1}", self.x(*along), self.y(*up))).collect();
@@ -77,13 +78,12 @@ impl Frame {
 pub(super) struct End {
     /// The line's number.
     pub number: usize,
-    /// Where the line ends; none if its word stands at the height of the whole line.
+    /// The end of the line; `None` if its label is at the height of the whole line.
     pub x: Option<f64>,
     pub y: f64,
 }
 
-/// What the lines of a chart are called, in the order of their numbers: beside the lines where that fits, else in a
-/// legend.
+/// Labels of a chart's lines, in the order of their numbers: beside the lines if they fit, otherwise in a legend.
 pub(super) struct Words(Vec<String>);
 
 impl Words {
@@ -91,18 +91,18 @@ impl Words {
         Self(labels)
     }
 
-    /// Where the lines end, so that the words have room.
+    /// Returns the right end of the lines, which leaves room for the labels.
     pub(super) fn right(&self) -> f64 {
         WIDTH - if self.fit() { 16.0 + LETTER * self.longest() as f64 } else { 36.0 }
     }
 
-    /// All words in a sentence.
+    /// Returns all labels as a list in a sentence.
     pub(super) fn listed(&self) -> String {
         self.0.join(", ")
     }
 
-    /// The words beside the lines, apart from each other; a word that stands elsewhere than its line ends has a thread
-    /// to it. Nothing if they are in the legend.
+    /// Draws the labels beside the lines, apart from each other; a label away from its line's end gets a thread to it.
+    /// Empty if the labels are in the legend.
     pub(super) fn beside(&self, frame: &Frame, ends: &[End]) -> String {
         if !self.fit() {
             return String::new();
@@ -122,7 +122,7 @@ impl Words {
         drawn
     }
 
-    /// The legend of a chart whose words do not fit beside the lines.
+    /// Returns the legend of a chart whose labels do not fit beside the lines.
     pub(super) fn legend(&self) -> String {
         if self.fit() {
             return String::new();
@@ -147,7 +147,7 @@ impl Words {
     }
 }
 
-/// The drawing around a chart, with what somebody who cannot see it is told.
+/// Returns the drawing around a chart, with a description for screen readers.
 pub(super) fn drawing(height: f64, title: &str, description: &str, body: &str) -> String {
     format!(
         "<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\"><title>{}</title><desc>{}</desc>\n\
@@ -157,12 +157,12 @@ pub(super) fn drawing(height: f64, title: &str, description: &str, body: &str) -
     )
 }
 
-/// Words beside the lines of one chart, and letters of one word, at most; the width of a letter, generously.
+/// Max labels beside the lines of a chart, max letters of a label, and the width of a letter, generously.
 const MOST_WORDS: usize = 10;
 const LONGEST_WORD: usize = 18;
 const LETTER: f64 = 9.4;
 
-/// From one word to the next.
+/// Min distance between two labels.
 const WORD_STEP: f64 = 16.0;
 
 fn named(class: &str, x: f64, y: f64, name: &str) -> String {
@@ -172,7 +172,8 @@ fn named(class: &str, x: f64, y: f64, name: &str) -> String {
     format!("<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{}</text>\n", escaped(name))
 }
 
-/// Heights as near to the wanted ones as the distance between words allows: down first, then up from the lowest.
+/// Returns heights as near to the wanted ones as the distance between labels allows: down first, then up from the
+/// lowest.
 fn apart(wanted: &[f64], top: f64, bottom: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by(|a, b| wanted[*a].total_cmp(&wanted[*b]));

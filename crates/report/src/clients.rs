@@ -1,5 +1,5 @@
-//! What each client library reaches, near and far: a row a client, a column a route to the server. It is had by the
-//! settings `transport`, `rtt_ms` and `workers`, whichever workload has them.
+//! The rate of each client library, near and far: a row per client, a column per route to the server. The section shows
+//! runs with the settings `transport`, `rtt_ms` and `workers`, whatever their workload.
 
 use super::markup::escaped;
 use super::names::grouped;
@@ -8,7 +8,7 @@ use super::plain_table::PlainTable;
 use super::quantity::{NONE, duration, number, share};
 use tickpath_result::{ResultFile, Run, firsts, median};
 
-/// A table with the best of the repeats as a bar, and under it what tells how sure that is.
+/// Returns a table with the best of the repeats as a bar, and the spread below it.
 pub(super) fn section(result: &ResultFile) -> Option<Section> {
     let all = summary(&result.runs);
     let routes = firsts(all.iter().map(|one| &one.route));
@@ -32,7 +32,7 @@ pub(super) fn section(result: &ResultFile) -> Option<Section> {
     Section::new("Clients", lead, &table("matrix clients", &header, &rows))
 }
 
-/// The same as text, a row a client and route.
+/// Returns the same as text, a row per client and route.
 pub(super) fn overview(result: &ResultFile) -> Option<PlainTable> {
     let row = |one: &Summary| {
         let spread = &one.throughput;
@@ -50,16 +50,16 @@ pub(super) fn overview(result: &ResultFile) -> Option<PlainTable> {
     PlainTable::new("clients", &header, rows)
 }
 
-/// How a client reaches the server.
+/// A client's route to the server.
 #[derive(Debug, Clone, PartialEq)]
 struct Route {
     /// `tcp` or `unix`.
     transport: String,
-    /// The round trip that was put between, in milliseconds.
+    /// The added round trip, in milliseconds.
     rtt_ms: f64,
 }
 
-/// The repetitions of one client over one route.
+/// The repetitions of a client over a route.
 #[derive(Debug)]
 struct Summary {
     client: String,
@@ -70,18 +70,18 @@ struct Summary {
     connect: String,
 }
 
-/// How far repetitions lie apart, in pairs a second.
+/// Spread of the repetitions, in pairs a second.
 #[derive(Debug, PartialEq)]
 struct Spread {
     best: f64,
     worst: f64,
-    /// The standard deviation of the sample; zero of one.
+    /// The standard deviation of the sample; zero for a single repetition.
     deviation: f64,
     /// The deviation as a share of the mean.
     deviation_percent: f64,
 }
 
-/// Sums up the valid runs, in the order in which each setting first came.
+/// Sums up the valid runs, in the order of each setting's first run.
 fn summary(runs: &[Run]) -> Vec<Summary> {
     let valid = runs.iter().filter(|run| run.valid);
     let summed = |(key, runs): (Option<(String, u64, Route)>, Vec<&Run>)| {
@@ -94,7 +94,8 @@ fn summary(runs: &[Run]) -> Vec<Summary> {
     grouped(valid, |run| key(run)).into_iter().filter_map(summed).collect()
 }
 
-/// What tells runs apart, but for their repetition: the client, its workers and the route; none of another run.
+/// Returns the key of a run beside its repetition: the client, its workers and the route; `None` for a run of another
+/// workload.
 fn key(run: &Run) -> Option<(String, u64, Route)> {
     let transport = run.params.text("transport")?;
     let rtt_ms = run.params.0.get("rtt_ms")?.as_f64()?;
@@ -103,7 +104,7 @@ fn key(run: &Run) -> Option<(String, u64, Route)> {
 }
 
 impl Spread {
-    /// None of nothing.
+    /// Returns `None` without any rate.
     fn of(rates: &[f64]) -> Option<Self> {
         let best = rates.iter().copied().max_by(f64::total_cmp)?;
         let worst = rates.iter().copied().min_by(f64::total_cmp)?;
@@ -147,7 +148,7 @@ impl Summary {
     }
 }
 
-/// The best rate of a column.
+/// Returns the best rate of a column.
 fn best_of(all: &[Summary], route: &Route) -> f64 {
     all.iter().filter(|one| one.route == *route).map(|one| one.throughput.best).fold(0.0, f64::max)
 }
@@ -160,7 +161,7 @@ fn crowd(workers: u64) -> String {
 mod tests {
     use super::*;
 
-    /// A valid run that reached so many pairs a second.
+    /// Builds a valid run that reached `rate` pairs a second.
     fn run((client, workers): (&str, u64), repeat: u32, rate: f64) -> Run {
         let mut run = Run { client: client.to_owned(), repeat, valid: true, ..Run::default() };
         run.params.set("transport", "tcp");

@@ -1,10 +1,10 @@
-//! A row a run and hop, numbers as they are in the file, for a spreadsheet or a data frame.
+//! A row per run and hop, with the file's exact numbers, for a spreadsheet or a data frame.
 
 use std::collections::BTreeSet;
 
 use tickpath_result::{Hop, PERCENTILES, ResultFile, Run};
 
-/// The result as CSV (RFC 4180, lines end in a line feed); a setting has a column `params.NAME`, null is empty.
+/// Returns the result as CSV (RFC 4180, lines end in a line feed); a setting has a column `params.NAME`, null is empty.
 /// `worst_1_ns` is the largest sample.
 pub fn csv(result: &ResultFile) -> String {
     let params: BTreeSet<&str> = result.runs.iter().flat_map(|run| run.params.0.keys()).map(String::as_str).collect();

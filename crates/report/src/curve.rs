@@ -1,7 +1,7 @@
-//! Percentile curves: along, 1/(1−q) from 50 % to 99.999 %; up, the latency; both logarithmic.
+//! Percentile curves: horizontally 1/(1−q) from 50 % to 99.999 %, vertically the latency; both logarithmic.
 //!
-//! A curve ends where fewer than ten samples lie beyond it. The distribution without the samples that gaps of
-//! the host explain goes through the percentiles that the file holds.
+//! A curve ends where fewer than ten samples lie beyond it. The curve without the samples that gaps of the host explain
+//! connects the percentiles that the file holds.
 
 use super::axis::Axis;
 use super::chart::{BELOW, Frame};
@@ -14,7 +14,7 @@ pub(super) type Points = Vec<(f64, f64)>;
 /// The height of a chart of curves.
 pub(super) const HEIGHT: f64 = 300.0;
 
-/// The curve of a hop, from the whole histogram where the file has it, else through the percentiles.
+/// Returns the curve of a hop, from the whole histogram if the file has it, otherwise through the percentiles.
 pub(super) fn raw(hop: &Hop) -> Points {
     let Ok(histogram) = hop.histogram() else { return known_points(hop.percentiles()) };
     let end = (hop.count as f64 / 10.0).min(FARTHEST);
@@ -29,12 +29,12 @@ pub(super) fn raw(hop: &Hop) -> Points {
     (0..=STEPS).map(point).collect()
 }
 
-/// The curve without the samples that gaps of the host explain, where those were told apart.
+/// Returns the curve without the samples that gaps of the host explain, if the file separates them.
 pub(super) fn unstalled(hop: &Hop) -> Option<Points> {
     Some(known_points(hop.unstalled.as_ref()?.percentiles()))
 }
 
-/// The frame around curves whose lines end at `right`; none if no curve is longer than a point.
+/// Returns the frame around curves whose lines end at `right`; `None` if no curve is longer than a point.
 pub(super) fn frame<'a>(curves: impl Iterator<Item = &'a Points>, right: f64) -> Option<Frame> {
     let points: Points = curves.flatten().copied().collect();
     let farthest = points.iter().map(|(odds, _)| *odds).fold(0.0, f64::max);
@@ -43,24 +43,24 @@ pub(super) fn frame<'a>(curves: impl Iterator<Item = &'a Points>, right: f64) ->
     }
     let up = Axis::logarithmic(points.iter().map(|(_, ns)| *ns))?;
     let reached = |mark: &&(f64, &str)| mark.0 < farthest * 0.999;
-    // The first mark that no curve goes beyond ends the axis.
+    // The first mark beyond all curves ends the axis.
     let count = (MARKS.iter().filter(reached).count() + 1).min(MARKS.len());
     let marks: Vec<f64> = MARKS[..count].iter().map(|(odds, _)| *odds).collect();
     let along = Axis::between(NEAREST, marks[count - 1], marks);
     Some(Frame { right, top: 16.0, bottom: HEIGHT - BELOW, along, up })
 }
 
-/// The grid of a frame around curves.
+/// Draws the grid of a frame around curves.
 pub(super) fn grid(frame: &Frame) -> String {
     let name = |odds: f64| MARKS.iter().find(|mark| mark.0 == odds).map_or_else(String::new, |mark| mark.1.to_owned());
     frame.rows(duration, "") + &frame.columns(name, "share of the messages")
 }
 
-/// 1/(1−q) of the marks along, each with its name.
+/// 1/(1−q) of the horizontal marks, each with its name.
 const MARKS: [(f64, &str); 6] =
     [(NEAREST, "50%"), (10.0, "90%"), (1e2, "99%"), (1e3, "99.9%"), (1e4, "99.99%"), (FARTHEST, "99.999%")];
 
-/// 1/(1−q) at both ends, and into how many steps the way between them is cut at most.
+/// 1/(1−q) at both ends, and the max number of steps between them.
 const NEAREST: f64 = 2.0;
 const FARTHEST: f64 = 100_000.0;
 const STEPS: u32 = 120;
@@ -70,7 +70,7 @@ fn known_points(percentiles: [Option<u64>; 6]) -> Points {
     known.filter_map(|(percentile, ns)| Some((percentile.samples as f64 / 10.0, visible(ns?)))).collect()
 }
 
-/// A logarithm has no zero; one nanosecond is the least a stamp can tell.
+/// Returns at least a nanosecond, the resolution of a stamp, because a logarithm has no zero.
 fn visible(ns: u64) -> f64 {
     ns.max(1) as f64
 }

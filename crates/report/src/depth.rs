@@ -1,4 +1,4 @@
-//! Throughput over the depth of a pipeline: a chart a command, a line a client, and what each depth costs.
+//! Throughput over the depth of a pipeline: a chart per command, a line per client, and the costs of each depth.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::plain_table::PlainTable;
 use super::quantity::{NONE, count, figure, multiple, short};
 use tickpath_result::{ResultFile, Run, median};
 
-/// A chart and a table a command; what ran at one depth only stands in a table of its own.
+/// Returns a chart and a table per command; commands with a single depth share a table of their own.
 pub(super) fn section(result: &ResultFile) -> Option<Section> {
     let (charted, single): (Vec<Sweep>, Vec<Sweep>) = sweeps(result).into_iter().partition(Sweep::has_depths);
     let mut body: String = charted.iter().map(Sweep::figure).collect();
@@ -24,7 +24,7 @@ pub(super) fn section(result: &ResultFile) -> Option<Section> {
     Section::new("Pipeline depth", lead, &body)
 }
 
-/// The same as text, a row a command, client and depth.
+/// Returns the same as text, a row per command, client and depth.
 pub(super) fn overview(result: &ResultFile) -> Option<PlainTable> {
     let sweeps = sweeps(result);
     let named = |row: Vec<String>| -> Vec<String> {
@@ -38,29 +38,29 @@ pub(super) fn overview(result: &ResultFile) -> Option<PlainTable> {
 const HEADER: [&str; 8] =
     ["command", "client", "depth", "commands", "to depth 1", "system calls", "switches", "memory"];
 
-/// The height of a chart, and its room above for the unit.
+/// The height of a chart, and the space above for the unit.
 const HEIGHT: f64 = 300.0;
 const TOP: f64 = 32.0;
 
-/// Settings that make another line, beside client and target.
+/// Settings that distinguish lines, beside client and target.
 const TELLING: [&str; 4] = ["connections", "transport", "rtt_ms", "loop"];
 
 /// The part that needs no name.
 const USUAL_PART: &str = "sweep";
 
-/// One command at every depth.
+/// A command at every depth.
 struct Sweep {
     name: String,
     lines: Vec<Line>,
 }
 
-/// One client, the shallowest point first.
+/// A client, the shallowest point first.
 struct Line {
     label: String,
     points: Vec<Point>,
 }
 
-/// The repeats at one depth: medians.
+/// The medians of the repeats at a depth.
 struct Point {
     depth: u64,
     per_s: f64,
@@ -99,7 +99,7 @@ fn depth_of(run: &Run) -> Option<u64> {
 }
 
 impl Point {
-    /// Of the valid repeats, or of all if none is.
+    /// Uses the valid repeats, or all repeats if none is valid.
     fn of(depth: u64, runs: &[&Run]) -> Option<Self> {
         let valid = runs.iter().any(|run| run.valid);
         let counted: Vec<&Run> = runs.iter().copied().filter(|run| run.valid == valid).collect();
@@ -116,13 +116,13 @@ impl Point {
 }
 
 impl Line {
-    /// How many times the throughput of one by one.
+    /// Returns the throughput as a multiple of the throughput at depth 1.
     fn gain(&self, point: &Point) -> Option<f64> {
         let one = self.points.iter().find(|point| point.depth == 1)?;
         Some(point.per_s / one.per_s).filter(|gain| gain.is_finite())
     }
 
-    /// The label, and the best gain.
+    /// Returns the label with the best gain.
     fn word(&self) -> String {
         let best = self.points.iter().max_by(|a, b| a.per_s.total_cmp(&b.per_s));
         match best.and_then(|best| self.gain(best)) {
@@ -146,7 +146,7 @@ impl Line {
         drawn
     }
 
-    /// Plain text in the columns of [`HEADER`].
+    /// Returns plain text in the columns of [`HEADER`].
     fn row(&self, command: &str, point: &Point) -> Vec<String> {
         let known = |name: &str, value: Option<f64>| value.map_or_else(|| NONE.to_owned(), |value| figure(name, value));
         let knee = if point.is_knee { " ◂" } else { "" };
@@ -164,7 +164,7 @@ impl Line {
 }
 
 impl Sweep {
-    /// Whether there is something to draw.
+    /// Returns whether there is a line to draw.
     fn has_depths(&self) -> bool {
         self.lines.iter().any(|line| line.points.len() > 1)
     }

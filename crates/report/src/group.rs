@@ -1,5 +1,5 @@
-//! The block of an order group, in the form in which order systems of exchanges print theirs: the hand-overs T1-T0 and
-//! T2-T1, the gaps between neighbours, the three worst, and what became of the orders.
+//! The block of an order group, in the form that exchanges' order systems print: the hand-overs T1-T0 and T2-T1, the
+//! gaps between neighbours, the three worst, and the orders' fates.
 
 use super::ink::{Ink, percentiles_in, wrapped};
 use super::markup::plain;
@@ -7,7 +7,7 @@ use super::quantity::{NONE, bytes, count, duration};
 use super::sentence::NEAREST_RANK;
 use tickpath_result::{Hop, PERCENTILES, Run};
 
-/// The rows that every block begins with: label and hop.
+/// The leading rows of every block: label and hop.
 const ROWS: [(&str, &str); 6] = [
     ("T1-T0", "t0_t1"),
     ("T2-T1", "t1_t2"),
@@ -20,15 +20,15 @@ const ROWS: [(&str, &str); 6] = [
 const LABEL: usize = 16;
 const TIME: usize = 10;
 
-/// Columns of the three worst, and of the room before them.
+/// Columns of the three worst, and of the space before them.
 const WORST: usize = 29;
 
-/// The group of a run of orders: `g6` are 100,000 new orders, `d6` their cancels, `s1` orders one by one.
+/// Returns the group of a run of orders: `g6` are 100,000 new orders, `d6` their cancels, `s1` single orders.
 pub(super) fn name(run: &Run) -> Option<String> {
     run.batch.as_ref()?.as_str().map(str::to_owned)
 }
 
-/// The block of one group.
+/// Returns the block of a group.
 pub(super) fn block(run: &Run, name: &str, width: usize, ink: Ink) -> String {
     let shown = percentiles_in(width.saturating_sub(LABEL + WORST), TIME);
     let labels: String = shown.iter().map(|index| format!("{:>TIME$}", PERCENTILES[*index].label)).collect();
@@ -50,7 +50,7 @@ pub(super) fn block(run: &Run, name: &str, width: usize, ink: Ink) -> String {
     text
 }
 
-/// Whether the block of this run marks a percentile that too few samples carry.
+/// Returns whether the block of this run marks a percentile with too few samples.
 fn has_nearest_rank(run: &Run) -> bool {
     rows(run).iter().any(|(_, hop)| hop.percentiles().contains(&None) && hop.nearest_ranks().is_some())
 }
@@ -75,7 +75,7 @@ fn title(run: &Run, name: &str) -> String {
     parts.join("  ")
 }
 
-/// The known hops in the order of the form, then all others under their own names.
+/// Returns the known hops in the order of the form, then all others under their own names.
 fn rows(run: &Run) -> Vec<(&str, &Hop)> {
     let formed = ROWS.into_iter().filter_map(|(label, name)| Some((label, run.hops.get(name)?)));
     let others = run.hops_in_path_order().into_iter().filter(|(name, _)| ROWS.iter().all(|(_, known)| known != name));
@@ -95,7 +95,7 @@ fn row(label: &str, hop: &Hop, shown: &[usize]) -> String {
     format!("{label:<LABEL$}{times}    {}", worst.join("  ")).trim_end().to_owned()
 }
 
-/// The largest samples; fewer than three if there are fewer.
+/// Returns the largest samples; fewer than three if the hop has fewer.
 fn worst(hop: &Hop) -> &[u64] {
     let known = hop.count.min(3) as usize;
     &hop.worst_ns[3 - known..]

@@ -1,8 +1,8 @@
-//! One page that needs nothing beside itself: it opens offline, on a phone, on paper, and in the dark.
+//! A single self-contained page: it opens offline, on a phone, on paper, and in the dark.
 //!
-//! The order is that of a reader's questions: what came out, what each change did, where the time goes, what runs of a kind say, what beats
-//! what, how it spreads, how it stands to what was published, every run, and on which machine. A few sentences stand
-//! before the first chart, the others are folded. A section that the file has nothing for is not there.
+//! The order follows a reader's questions: the headlines, the effect of each change, where the time goes, runs of a
+//! kind together, comparisons, distributions, published figures beside ours, every run, and the machine. A few
+//! sentences precede the first chart, the others are folded. A section without data is omitted.
 
 use super::markup::escaped;
 use super::names::Titles;
@@ -11,7 +11,7 @@ use super::sentence::{headlines, host, invalid, samples_needed};
 use super::{answers, bars, clients, depth, load, over_time, phases, published, runs, spread, waterfall};
 use tickpath_result::ResultFile;
 
-/// The result as a page.
+/// Returns the result as a page.
 pub fn html(result: &ResultFile) -> String {
     let titles = Titles::of(result);
     let sections = [
@@ -35,7 +35,7 @@ pub fn html(result: &ResultFile) -> String {
     document(result.title(), &(header(result, &sections) + &body))
 }
 
-/// A page of its own, with its style.
+/// Returns a standalone document, with its style.
 pub(super) fn document(title: &str, main: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
@@ -47,10 +47,10 @@ pub(super) fn document(title: &str, main: &str) -> String {
     )
 }
 
-/// Sentences before the first chart, at most.
+/// Max sentences before the first chart.
 const OPEN: usize = 4;
 
-/// What came out, and where to look.
+/// Returns the headlines and the table of contents.
 fn header(result: &ResultFile, sections: &[Section]) -> String {
     let told = headlines(result);
     let (first, others) = told.split_at(if told.len() > OPEN + 1 { OPEN } else { told.len() });

@@ -1,12 +1,12 @@
-//! Words in colour, and in lines that a terminal has room for.
+//! Text in colour, wrapped to a terminal's width.
 
 use super::markup::plain;
 use tickpath_result::PERCENTILES;
 
-/// The percentiles that a narrow terminal goes without, the first to go first; the file has them all.
+/// The percentiles that a narrow terminal omits, in order of omission; the file has them all.
 const DISPENSABLE: [usize; 3] = [1, 2, 4];
 
-/// The percentiles for which there is room, each so many columns wide.
+/// Returns the percentiles that fit into `room`, each `each` columns wide.
 pub(super) fn percentiles_in(room: usize, each: usize) -> Vec<usize> {
     let mut shown: Vec<usize> = (0..PERCENTILES.len()).collect();
     for dispensable in DISPENSABLE {
@@ -17,14 +17,14 @@ pub(super) fn percentiles_in(room: usize, each: usize) -> Vec<usize> {
     shown
 }
 
-/// Colours, or none of them.
+/// Colours, if they are enabled.
 #[derive(Clone, Copy)]
 pub(super) struct Ink {
     colour: bool,
 }
 
 impl Ink {
-    /// With colours or without.
+    /// Enables or disables colours.
     pub(super) fn new(colour: bool) -> Self {
         Self { colour }
     }
@@ -50,7 +50,7 @@ impl Ink {
     }
 }
 
-/// Breaks a text into lines of `width` columns, the second and later ones indented; a longer word is cut.
+/// Wraps a text into lines of `width` columns, the second and later lines indented; a longer word is cut.
 pub fn wrapped(text: &str, width: usize, indent: usize) -> Vec<String> {
     let mut lines = Lines { width, indent, done: Vec::new(), line: String::new(), used: 0 };
     for (index, word) in plain(text).split(' ').enumerate() {
@@ -64,7 +64,7 @@ pub fn wrapped(text: &str, width: usize, indent: usize) -> Vec<String> {
     lines.done
 }
 
-/// Lines that are being filled, widths in columns.
+/// Lines under construction, with widths in columns.
 struct Lines {
     width: usize,
     indent: usize,

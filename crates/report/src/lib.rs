@@ -1,42 +1,43 @@
-//! The renderings of a result: each is a pure function of the file, one format a file, and can be made again later.
+//! The renderings of a result: each is a pure function of the file, with a module per format, and can be repeated
+//! later.
 //!
-//! | file          | what it makes                                                        |
+//! | file          | output                                                               |
 //! |---------------|----------------------------------------------------------------------|
-//! | `terminal.rs` | text for a terminal: a screen of what came out, or every run         |
+//! | `terminal.rs` | text for a terminal: a screen of headlines and ratios, or every run  |
 //! | `group.rs`    | the block of an order group within it: `g1` … `g6`, `d1` …, `s1` …    |
 //! | `markdown.rs` | tables for an issue or a page                                        |
-//! | `csv.rs`      | a row a run and hop                                                  |
+//! | `csv.rs`      | a row per run and hop                                                |
 //! | `json.rs`     | the result itself, for reading                                       |
-//! | `svg.rs`      | percentile curves as one picture                                     |
-//! | `html.rs`     | one page that needs nothing beside itself, with `report.css`         |
+//! | `svg.rs`      | percentile curves as a picture                                       |
+//! | `html.rs`     | a self-contained page, with `report.css`                             |
 //!
-//! A section is had by what a run holds, whichever workload it is of: `docs/results.md`, Sections.
+//! The contents of the runs select the sections, whatever the workload: `docs/results.md`, Sections.
 //!
 //! | file           | a section of the page                                               |
 //! |----------------|---------------------------------------------------------------------|
 //! | `waterfall.rs` | where the time of a message goes, part after part                   |
-//! | `phases.rs`    | a message's way: cold, idle, steady, and there and back             |
-//! | `over_time.rs` | rates and what was waiting, over the time of a run                  |
-//! | `load.rs`      | latency over rate: what a search for the highest rate has tried     |
+//! | `phases.rs`    | a message's way: cold, idle, steady, and round trips                |
+//! | `over_time.rs` | rates and backlogs, over the time of a run                          |
+//! | `load.rs`      | latency over rate: the rates that a search has tried                |
 //! | `depth.rs`     | throughput over the depth of a pipeline                             |
-//! | `clients.rs`   | what each client library reaches, near and far: best, worst, spread |
+//! | `clients.rs`   | the rate of each client library, near and far: best, worst, spread  |
 //! | `bars.rs`      | comparisons as bars with intervals                                  |
 //! | `spread.rs`    | percentile curves                                                   |
-//! | `published.rs` | what was published, and ours                                        |
+//! | `published.rs` | published figures, and ours                                         |
 //! | `runs.rs`      | every run, as measured                                              |
 //!
-//! | file           | what those share                                                    |
+//! | file           | shared part                                                         |
 //! |----------------|---------------------------------------------------------------------|
 //! | `page.rs`      | sections, tables, figures, folds                                    |
-//! | `chart.rs`     | line charts: the frame, lines, the words beside them                |
-//! | `axis.rs`      | from a value to its place, and where a mark goes                    |
+//! | `chart.rs`     | line charts: the frame, lines, the labels beside them               |
+//! | `axis.rs`      | from a value to its position, and the positions of marks            |
 //! | `curve.rs`     | the points of percentile curves                                     |
 //! | `path.rs`      | the path of a message, station by station, as text and as a picture |
-//! | `overview.rs`  | what many runs came to, as plain tables                             |
-//! | `plain_table.rs`, `ink.rs` | such a table; words in colour                           |
+//! | `overview.rs`  | summaries of many runs, as plain tables                             |
+//! | `plain_table.rs`, `ink.rs` | a plain table; text in colour                           |
 //! | `names.rs`     | titles of runs within a file, labels within a chart                 |
 //! | `sentence.rs`  | headlines, facts and footnotes                                      |
-//! | `quantity.rs`  | numbers with units that a person cannot misread                     |
+//! | `quantity.rs`  | numbers with unambiguous units                                      |
 //! | `markup.rs`    | escaping for SVG and HTML                                           |
 
 mod answers;

@@ -1,4 +1,4 @@
-//! Latency over rate: what a search for the highest rate has tried, a line a target.
+//! Latency over rate: the rates that a search for the highest rate has tried, a line per target.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::page::{Section, figure, table};
 use super::quantity::{self, count, duration, duration_or_none, short};
 use tickpath_result::{ResultFile, Run, short_name};
 
-/// A chart for each promise that was searched for.
+/// Returns a chart for each promise that a search tried to keep.
 pub(super) fn section(result: &ResultFile) -> Option<Section> {
     let searched = result.runs.iter().filter(|run| promise(run).is_some() && rate(run).is_some());
     let charts = grouped(searched, |run| promise(run).unwrap_or_default()).into_iter();
@@ -25,10 +25,10 @@ pub(super) fn section(result: &ResultFile) -> Option<Section> {
 const HEIGHT: f64 = 300.0;
 const TOP: f64 = 32.0;
 
-/// Settings that make another line, beside target and client.
+/// Settings that distinguish lines, beside target and client.
 const TELLING: [&str; 4] = ["size_bytes", "readers", "wait", "arrivals"];
 
-/// The hop that is drawn.
+/// The hop of the charts.
 const HOP: &str = "one_way";
 
 /// Messages a second, the median and the 99th percentile.
@@ -47,7 +47,7 @@ fn point(run: &Run) -> Option<Point> {
     Some((rate(run)?, hop.p50_ns?, hop.p99_ns))
 }
 
-/// None if no run has a median.
+/// Returns `None` if no run has a median.
 fn chart(promise: &str, runs: &[&Run]) -> Option<String> {
     let mut labels = labels_by(runs, &TELLING);
     if labels.iter().all(|label| *label == labels[0]) {
@@ -57,7 +57,7 @@ fn chart(promise: &str, runs: &[&Run]) -> Option<String> {
     let mut lines: Vec<(String, Vec<Point>)> = Vec::new();
     let mut rows = Vec::new();
     for (label, members) in grouped(labelled, |(label, _)| label.clone()) {
-        // Repeats of a rate stand one after the other.
+        // Repeats of a rate follow each other.
         let mut points: BTreeMap<u64, Vec<Point>> = BTreeMap::new();
         for (_, run) in &members {
             if let Some(point) = point(run) {

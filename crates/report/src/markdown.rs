@@ -7,7 +7,8 @@ use super::quantity::{count, duration_or_none, figure, multiple};
 use super::sentence::{facts, footnote, headlines, hop_remark, host, interval};
 use tickpath_result::{Comparison, Hop, PERCENTILES, ResultFile, Run};
 
-/// The result as Markdown: headlines, what many runs came to, a table a run, comparisons, the machine and the command.
+/// Returns the result as Markdown: headlines, summaries of many runs, a table per run, comparisons, the machine and the
+/// command.
 pub fn markdown(result: &ResultFile) -> String {
     let titles = Titles::of(result);
     let mut text = format!("# {}\n\n", safe(result.title()));
@@ -84,7 +85,7 @@ fn comparisons(result: &ResultFile) -> String {
     format!("\n## Comparisons\n\n{}", table(&["name", "figure", "a", "b", "ratio", "interval"], &rows))
 }
 
-/// The first column reads from the left, numbers line up on the right.
+/// Returns a Markdown table: the first column is left-aligned, numbers are right-aligned.
 pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     let marks: String = (0..header.len()).map(|column| if column == 0 { "---|" } else { "--:|" }).collect();
     let mut text = format!("| {} |\n|{marks}\n", header.join(" | "));
@@ -95,7 +96,7 @@ pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     text
 }
 
-/// Text that stays text: no markup, no cell border, no link.
+/// Escapes text, so that it forms no markup, no cell border and no link.
 pub fn safe(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for character in plain(text).chars() {

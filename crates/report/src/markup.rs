@@ -1,6 +1,6 @@
-//! Escaping for SVG and HTML: whatever a file says, it stays text.
+//! Escaping for SVG and HTML: any content of a file stays text.
 
-/// Text for the inside of an element or of a quoted attribute. Control characters, which XML forbids, become marks.
+/// Escapes text for an element or a quoted attribute. Control characters, which XML forbids, become visible marks.
 pub(super) fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for character in text.chars() {
@@ -17,12 +17,13 @@ pub(super) fn escaped(text: &str) -> String {
     safe
 }
 
-/// Text for one line of a terminal or a table: a control character could steer the terminal, so it becomes a mark.
+/// Escapes text for a line of a terminal or a table: a control character could steer the terminal, so it becomes a
+/// visible mark.
 pub fn plain(text: &str) -> String {
     text.chars().map(|character| if matches!(character, '\n' | '\t') { ' ' } else { visible(character) }).collect()
 }
 
-/// Bidirectional marks reorder what stands around them, and the last two are no XML.
+/// Replaces bidirectional marks, which reorder the text around them, and two characters that XML forbids.
 fn visible(character: char) -> char {
     match character {
         '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{fffe}' | '\u{ffff}' => '\u{fffd}',

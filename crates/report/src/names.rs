@@ -1,4 +1,4 @@
-//! What runs are called: titles within a file, labels within a chart, both no longer than it takes to tell runs apart.
+//! Names of runs: titles within a file, labels within a chart, both as short as distinct names can be.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use super::quantity::{duration, figure, size};
 use tickpath_result::short_name;
 use tickpath_result::{Phase, ResultFile, Run};
 
-/// Titles that tell the runs of one file apart, and say no more than that needs.
+/// Titles that distinguish the runs of a file with as few words as possible.
 pub(super) struct Titles {
     settings: Vec<String>,
     columns: Vec<usize>,
@@ -24,25 +24,25 @@ impl Titles {
         Self { columns: telling(&rows, ALWAYS), settings, repeated }
     }
 
-    /// The title of a run; repeats of the same thing have the same.
+    /// Returns the title of a run; repeats of the same setting share it.
     pub(super) fn title(&self, run: &Run) -> String {
         said(&row(run, &self.settings), &self.columns, " · ")
     }
 
-    /// The title of a run with its repetition, where there are any.
+    /// Returns the title of a run, with its repetition if runs repeat.
     pub(super) fn numbered(&self, run: &Run) -> String {
         let title = self.title(run);
         if self.repeated { format!("{title} · #{}", run.repeat) } else { title }
     }
 
-    /// The first run of each title, in the order of the file.
+    /// Returns the first run of each title, in the order of the file.
     pub(super) fn first_runs<'a>(&self, result: &'a ResultFile) -> Vec<&'a Run> {
         let mut places: BTreeMap<String, usize> = BTreeMap::new();
         let mut firsts: Vec<&Run> = Vec::new();
         for run in &result.runs {
             let place = *places.entry(self.title(run)).or_insert(firsts.len());
             match firsts.get_mut(place) {
-                // A run that broke a rule is not quoted where one of the same kind kept it.
+                // An invalid run is not quoted if a valid run of the same kind exists.
                 Some(first) if run.valid && !first.valid => *first = run,
                 Some(_) => {}
                 None => firsts.push(run),
@@ -52,14 +52,13 @@ impl Titles {
     }
 }
 
-/// What each of some runs is called beside the others: words for what differs, and the target's short name if nothing
-/// does.
+/// Returns a label for each of these runs: words for their differences, or the target's short name without any.
 pub(super) fn labels(runs: &[&Run]) -> Vec<String> {
     let settings = settings_of(runs);
     told_apart(runs, runs.iter().map(|run| row(run, &settings)).collect(), TARGET)
 }
 
-/// The same, where only target, client and these settings count; the client if nothing differs.
+/// Returns labels for which only target, client and these settings count; the client's name without any difference.
 pub(super) fn labels_by(runs: &[&Run], settings: &[&str]) -> Vec<String> {
     let settings: Vec<String> = settings.iter().map(|name| (*name).to_owned()).collect();
     let counted = |run: &&Run| {
@@ -70,7 +69,7 @@ pub(super) fn labels_by(runs: &[&Run], settings: &[&str]) -> Vec<String> {
     told_apart(runs, runs.iter().map(counted).collect(), CLIENT)
 }
 
-/// Things that have the same key, in the order in which each key first came.
+/// Groups items by key, in the order of each key's first item.
 pub(super) fn grouped<T, K: PartialEq>(
     things: impl IntoIterator<Item = T>,
     key_of: impl Fn(&T) -> K,
@@ -86,16 +85,16 @@ pub(super) fn grouped<T, K: PartialEq>(
     groups
 }
 
-/// The phase, and after how long an idle.
+/// Returns the phase, with the length of the idle period.
 pub(super) fn phase(run: &Run) -> String {
     let idle_ns = run.params.0.get(IDLE).and_then(Value::as_f64).filter(|_| run.phase == Phase::Idle);
     idle_ns.map_or_else(|| run.phase.name().to_owned(), |ns| format!("idle {}", duration(ns)))
 }
 
-/// A number in words.
+/// A function that formats a number.
 type Words = fn(f64) -> String;
 
-/// A setting in words: `rate 10 000/s`, `size 1 KiB`, `wait busy`.
+/// Formats a setting: `rate 10 000/s`, `size 1 KiB`, `wait busy`.
 pub(super) fn setting(name: &str, value: &Value) -> String {
     let units: [(&str, Words); 4] = [
         ("_ns", duration),
@@ -112,19 +111,19 @@ pub(super) fn setting(name: &str, value: &Value) -> String {
     format!("{words} {text}")
 }
 
-/// The words for a run, in the order of the columns: what it is, then its settings. None where it has no such word.
+/// The words for a run, in the order of the columns: its identity, then its settings; `None` where it lacks a word.
 type Row = Vec<Option<String>>;
 
-/// Target, client, phase and layout stand in every title.
+/// The number of leading columns in every title: target, client, phase and layout.
 const ALWAYS: usize = 4;
 const TARGET: usize = 0;
 const CLIENT: usize = 1;
 const BATCH: usize = 4;
 
-/// The setting that belongs to the phase.
+/// The setting that is part of the phase.
 const IDLE: &str = "idle_ns";
 
-/// Settings that are told only where nothing else tells runs apart, the last one least.
+/// Settings that appear only where no other setting distinguishes runs, the last ones least.
 const WEAK: [&str; 10] = [
     "generator_wait",
     "rate_per_s",
@@ -150,7 +149,7 @@ fn row(run: &Run, settings: &[String]) -> Row {
     own.into_iter().chain(settings).collect()
 }
 
-/// The names of all settings but those that a phase tells, the weak ones last.
+/// Returns the names of all settings but the phase's, the weak ones last.
 fn settings_of(runs: &[&Run]) -> Vec<String> {
     let names: BTreeSet<&str> = runs.iter().flat_map(|run| run.params.0.keys()).map(String::as_str).collect();
     let mut names: Vec<String> = names.into_iter().filter(|name| *name != IDLE).map(str::to_owned).collect();
@@ -158,12 +157,12 @@ fn settings_of(runs: &[&Run]) -> Vec<String> {
     names
 }
 
-/// The columns that tell rows apart, beside the first ones that always stand: from the last one on, what tells nothing
-/// more than the others is left out.
+/// Returns the columns that distinguish rows, beside the leading columns: from the last column on, columns that add no
+/// distinction are dropped.
 fn telling(rows: &[Row], always: usize) -> Vec<usize> {
     let columns = rows.first().map_or(0, Vec::len);
     let differs = |column: usize| {
-        // A run that has no such setting does not make it one that differs.
+        // A run without the setting does not make it differ.
         let mut words = rows.iter().filter_map(|row| row[column].as_ref());
         let first = words.next();
         words.any(|word| Some(word) != first)
@@ -179,13 +178,13 @@ fn telling(rows: &[Row], always: usize) -> Vec<usize> {
     kept
 }
 
-/// How many rows differ in these columns.
+/// Returns the number of distinct rows in these columns.
 fn kinds(rows: &[Row], columns: &[usize]) -> usize {
     let words = |row: &Row| columns.iter().map(|column| row[*column].clone()).collect::<Row>();
     rows.iter().map(words).collect::<BTreeSet<Row>>().len()
 }
 
-/// Labels of what differs; of the column `alone` if nothing does.
+/// Returns labels of the differences, or of the column `alone` without any.
 fn told_apart(runs: &[&Run], mut rows: Vec<Row>, alone: usize) -> Vec<String> {
     let urls: BTreeSet<&str> = runs.iter().map(|run| run.target.as_str()).collect();
     let names: BTreeSet<String> = urls.iter().map(|url| short_name(url)).collect();
@@ -226,7 +225,7 @@ mod tests {
         check(&[run("", "", &[])], &["run"]);
         check(&[run("shm://", "rust", &[]), run("redis://h:1", "rust", &[])], &["log", "redis"]);
         check(&[run("redis://h:1", "", &[]), run("redis://h:2", "", &[])], &["redis://h:1", "redis://h:2"]);
-        // The rate follows from the wait, and says nothing more.
+        // The rate follows from the wait mode, and adds no distinction.
         let [rate, wait] = ["rate_per_s", "wait"];
         let busy = run("shm://", "rust", &[(rate, 20_000.into()), (wait, "busy".into())]);
         let block = run("shm://", "rust", &[(rate, 2_000.into()), (wait, "block".into())]);

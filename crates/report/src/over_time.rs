@@ -1,5 +1,4 @@
-//! What changed during a run: the rates of its processes as lines, and beneath them, each on an axis of its own, what
-//! was waiting.
+//! Changes during a run: the rates of its processes as lines, and below them backlogs, each on its own axis.
 
 use super::axis::Axis;
 use super::chart::{End, Frame, Words, drawing, look};
@@ -9,7 +8,7 @@ use super::page::{self, Section, folded, table};
 use super::quantity::{NONE, bytes, count, duration, figure, short};
 use tickpath_result::{Actor, ResultFile, Run, Series, median};
 
-/// A chart a run that has a series, with a table of its processes.
+/// Returns a chart per run with a series, with a table of its processes.
 pub(super) fn section(result: &ResultFile) -> Option<Section> {
     let runs: Vec<&Run> = result.runs.iter().filter(|run| !panels(run).is_empty()).collect();
     let names = labels(&runs);
@@ -33,17 +32,17 @@ pub(super) fn section(result: &ResultFile) -> Option<Section> {
     Section::new("Over time", lead, &body)
 }
 
-/// Charts that are not folded.
+/// Max charts that are not folded.
 const OPEN: usize = 8;
 
-/// The drawing's measures, in its own units: the first panel, each further one, and the room between two.
+/// Sizes in units of the drawing: the first panel, each further panel, and the space between two panels.
 const TOP: f64 = 32.0;
 const FIRST: f64 = 150.0;
 const FURTHER: f64 = 70.0;
 const BETWEEN: f64 = 44.0;
 const BENEATH: f64 = 26.0;
 
-/// What the values of a series are, by the end of its name.
+/// The unit of a series, by the ending of its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unit {
     Rate,
@@ -52,7 +51,7 @@ enum Unit {
     Number,
 }
 
-/// Series on the same axis: lines, or, of a bare number, one area.
+/// Series on the same axis: lines, or a single area for a plain number.
 struct Panel<'a> {
     unit: Unit,
     series: Vec<&'a Series>,
@@ -76,7 +75,7 @@ impl Unit {
 }
 
 impl Panel<'_> {
-    /// What stands over the upright axis.
+    /// Returns the name of the vertical axis.
     fn name(&self) -> String {
         match self.unit {
             Unit::Rate => "messages a second".to_owned(),
@@ -93,7 +92,7 @@ impl Panel<'_> {
         }
     }
 
-    /// Lines from the number `first` on, with words at the height of what is usual; or the area.
+    /// Draws lines from the number `first` on, with labels at their usual height; or the area.
     fn drawn(&self, frame: &Frame, words: &Words, first: usize) -> String {
         let mut drawn = String::new();
         let mut ends = Vec::new();
@@ -110,7 +109,7 @@ impl Panel<'_> {
     }
 }
 
-/// The panels of a run: rates, times and memory together each, then every bare number by itself.
+/// Returns the panels of a run: rates, times and memory together each, then every plain number by itself.
 fn panels(run: &Run) -> Vec<Panel<'_>> {
     let drawable = || run.series.iter().filter(|series| series.t_ns.len().min(series.value.len()) > 1);
     let together = [Unit::Rate, Unit::Time, Unit::Memory].map(|unit| {
@@ -146,7 +145,7 @@ fn chart(run: &Run, title: &str) -> String {
     drawing(top - BETWEEN + BENEATH, title, &description, &body) + &words.legend()
 }
 
-/// The name of a mark along; only the lowest panel has them.
+/// Returns the name of a horizontal mark; only the lowest panel has them.
 fn moment(ns: f64, is_last: bool) -> String {
     match (is_last, ns > 0.0) {
         (false, _) => String::new(),
@@ -163,19 +162,19 @@ fn area(frame: &Frame, points: &[(f64, f64)]) -> String {
     format!("<path class=\"area\" d=\"M{from:.1} {bottom:.1}{line} L{to:.1} {bottom:.1} Z\"/>\n")
 }
 
-/// When and what; a logarithm has no zero.
+/// Returns the points of a series; times of zero are dropped, because a logarithm has no zero.
 fn points(series: &Series, unit: Unit) -> Vec<(f64, f64)> {
     let points = series.t_ns.iter().zip(&series.value).map(|(ns, value)| (*ns as f64, *value));
     points.filter(|(_, value)| value.is_finite() && (unit != Unit::Time || *value > 0.0)).collect()
 }
 
-/// The middle value of those above zero: a process that has ended would draw its word down.
+/// Returns the median of the values above zero: an ended process would otherwise pull its label down.
 fn usual(points: &[(f64, f64)]) -> Option<f64> {
     let values: Vec<f64> = points.iter().map(|(_, value)| *value).filter(|value| *value > 0.0).collect();
     median(values).or(points.first().map(|(_, value)| *value))
 }
 
-/// The name of a series without its unit: `puller1` of `puller1_rate_per_s`.
+/// Returns the name of a series without its unit: `puller1` for `puller1_rate_per_s`.
 fn name(series: &Series) -> String {
     let mut name = series.name.as_str();
     for ending in ["_per_s", "_rate", "_ns", "_bytes"] {
@@ -184,7 +183,7 @@ fn name(series: &Series) -> String {
     name.replace('_', " ")
 }
 
-/// The processes of a run, and the share of each.
+/// Returns a table of a run's processes with their counts and rates.
 fn actors(run: &Run) -> String {
     let rate = |rate: Option<f64>| rate.map_or_else(|| NONE.to_owned(), |rate| figure("rate_per_s", rate));
     let row =

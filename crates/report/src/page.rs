@@ -1,4 +1,4 @@
-//! What the sections of a page are made of. Captions and facts are escaped here; cells and drawings are markup already.
+//! Building blocks of a page's sections. Captions and facts are escaped here; cells and drawings are already markup.
 
 use super::markup::escaped;
 use super::quantity::NONE;
@@ -11,13 +11,13 @@ pub(super) struct Section {
 }
 
 impl Section {
-    /// None without something in it; `lead` says how to read it.
+    /// Returns `None` without a body; `lead` explains how to read the section.
     pub(super) fn new(title: &'static str, lead: &str, body: &str) -> Option<Self> {
         let lead = if lead.is_empty() { String::new() } else { format!("<p class=\"lead\">{lead}</p>\n") };
         (!body.is_empty()).then(|| Self { title, body: format!("{lead}{body}") })
     }
 
-    /// Where a link finds it.
+    /// Returns the section's anchor.
     pub(super) fn place(&self) -> String {
         self.title.to_lowercase().replace(|letter: char| !letter.is_ascii_alphanumeric(), "-")
     }
@@ -27,8 +27,8 @@ impl Section {
     }
 }
 
-/// A table in a box of its own, which scrolls where the page is narrow. The first cell of a row names it; a column of
-/// nothing is left out.
+/// Returns a table in a box of its own, which scrolls on a narrow page. The first cell of a row is its name; columns
+/// without a value are omitted.
 pub(super) fn table(class: &str, header: &[impl AsRef<str>], rows: &[Vec<String>]) -> String {
     let says = |column: &usize| *column == 0 || rows.iter().any(|row| row[*column] != NONE);
     let columns: Vec<usize> = (0..header.len()).filter(says).collect();
@@ -48,7 +48,7 @@ pub(super) fn table(class: &str, header: &[impl AsRef<str>], rows: &[Vec<String>
     )
 }
 
-/// A drawing and the table of the same figures, side by side where there is room.
+/// Returns a drawing and the table of the same figures, side by side if there is room.
 pub(super) fn figure(caption: &str, remark: &str, drawing: &str, table: &str) -> String {
     let remark = if remark.is_empty() { String::new() } else { format!(" <span>{}</span>", escaped(remark)) };
     format!(
@@ -58,7 +58,7 @@ pub(super) fn figure(caption: &str, remark: &str, drawing: &str, table: &str) ->
     )
 }
 
-/// The first ones open, and the rest, if it is more than one, folded.
+/// Returns the first `open` figures, with the rest folded if it is more than one figure.
 pub(super) fn folded(figures: &[String], open: usize, what: &str) -> String {
     if figures.len() <= open + 1 {
         return figures.concat();
@@ -67,7 +67,7 @@ pub(super) fn folded(figures: &[String], open: usize, what: &str) -> String {
     format!("{}<details><summary>{} more {what}</summary>\n{}</details>\n", first.concat(), rest.len(), rest.concat())
 }
 
-/// Facts, each with its name.
+/// Returns facts, each with its name.
 pub(super) fn list(facts: &[(String, String)]) -> String {
     let item = |(name, value): &(String, String)| {
         format!("<div><dt>{}</dt><dd>{}</dd></div>\n", escaped(name), escaped(value))
@@ -76,12 +76,12 @@ pub(super) fn list(facts: &[(String, String)]) -> String {
     if items.is_empty() { items } else { format!("<dl>\n{items}</dl>\n") }
 }
 
-/// The class of what shows a run that broke a rule: its bars are hollow, and its figures are struck out.
+/// Returns the CSS class of an invalid run: its bars are hollow, and its figures are struck out.
 pub(super) fn class(run: &Run) -> &'static str {
     if run.valid { "" } else { " class=\"broken\"" }
 }
 
-/// What stands beside a run that broke a rule.
+/// Returns the remark beside an invalid run.
 pub(super) fn verdict(run: &Run) -> &'static str {
     if run.valid { "" } else { " <strong class=\"invalid\">not valid</strong>" }
 }

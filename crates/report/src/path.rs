@@ -1,8 +1,8 @@
 //! The path of a message, station by station, with p50 and p99 between the stations: as text and as a picture.
 //!
-//! A way between two neighbouring stations is a hop or, where the contract has no hop for it, the stage named
-//! `FROM_to_TO`. Longer ways span several stations and stand below. What was not measured is drawn broken, never
-//! subtracted: a difference of percentiles is no percentile.
+//! A way between two neighbouring stations is a hop or, if the contract has no such hop, the stage named `FROM_to_TO`.
+//! Longer ways span several stations and appear below. Ways that were not measured are drawn broken, never subtracted:
+//! a difference of percentiles is no percentile.
 
 use super::markup::{escaped, plain};
 use super::quantity::{NONE, duration, duration_or_none};
@@ -21,10 +21,10 @@ const STATIONS: [(&str, &str); 9] = [
     ("accepted", ""),
 ];
 
-/// Hops between neighbouring stations: the hop, and the station it starts from.
+/// Hops between neighbouring stations: the hop, and its first station.
 const LINKS: [(&str, usize); 3] = [("one_way", 0), ("t0_t1", 2), ("t1_t2", 3)];
 
-/// Hops over several stations: the hop, from which station and to which.
+/// Hops over several stations: the hop, its first and its last station.
 const SPANS: [(&str, usize, usize); 5] = [
     ("tick_to_order", 0, 4),
     ("tick_to_venue", 0, 5),
@@ -33,7 +33,7 @@ const SPANS: [(&str, usize, usize); 5] = [
     ("order_round_trip", 2, 8),
 ];
 
-/// The path of a run for a terminal of `width` columns; empty if the run measured nothing on it.
+/// Returns the path of a run for a terminal of `width` columns; empty if the run measured no part of it.
 pub fn path_picture(run: &Run, width: usize) -> String {
     let Some(path) = Path::of(run) else { return String::new() };
     let stations: Vec<usize> = (path.first..=path.last).collect();
@@ -47,12 +47,12 @@ pub fn path_picture(run: &Run, width: usize) -> String {
     text + &threads(run).map(|threads| format!("{threads}\n")).unwrap_or_default()
 }
 
-/// Who ran where, in words: stations of one thread wait for each other.
+/// Returns the threads and their CPUs in words: stations on the same thread wait for each other.
 fn threads(run: &Run) -> Option<String> {
     run.params.text("threads").map(|threads| format!("Threads: {}.", plain(&threads)))
 }
 
-/// The path of a run as a drawing for a page; none if the run knows no more of it than one time.
+/// Returns the path of a run as a drawing for a page; `None` if the run has no more than a single time of it.
 pub(super) fn path_drawing(run: &Run) -> Option<String> {
     let (width, height, body) = drawn(run)?;
     Some(format!(
@@ -63,7 +63,7 @@ pub(super) fn path_drawing(run: &Run) -> Option<String> {
     ))
 }
 
-/// The same as a picture that needs nothing beside itself.
+/// Returns the path as a self-contained picture.
 pub fn path_svg(run: &Run) -> Option<String> {
     let (width, height, body) = drawn(run)?;
     Some(format!(
@@ -73,7 +73,7 @@ pub fn path_svg(run: &Run) -> Option<String> {
     ))
 }
 
-/// Width, height, and what is in between.
+/// Returns the width, the height, and the contents.
 fn drawn(run: &Run) -> Option<(f64, f64, String)> {
     let path = Path::of(run).filter(|path| path.known_times() > 1)?;
     let width = MARGIN * 2.0 + STEP * (path.last - path.first) as f64;
@@ -95,8 +95,8 @@ fn drawn(run: &Run) -> Option<(f64, f64, String)> {
     Some((width, height, body))
 }
 
-/// The ways between neighbouring stations that were measured, each as `FROM_to_TO` with its median in nanoseconds; none
-/// if it is only one, which makes no path.
+/// Returns the measured ways between neighbouring stations, each as `FROM_to_TO` with its median in nanoseconds; empty
+/// for a single way, which makes no path.
 pub(super) fn ways(run: &Run) -> Vec<(String, f64)> {
     let way = |from: usize| {
         let time = link_time(run, from).filter(|time| time.p50_ns > 0.0)?;
@@ -106,20 +106,20 @@ pub(super) fn ways(run: &Run) -> Vec<(String, f64)> {
     if ways.len() > 1 { ways } else { Vec::new() }
 }
 
-/// The hops over several stations that begin where the first way begins and end no later than the last: their names and
-/// medians in nanoseconds.
+/// Returns the hops over several stations that begin where the first way begins and end no later than the last: their
+/// names and medians in nanoseconds.
 pub(super) fn spans_within(run: &Run, first: &str, last: &str) -> Vec<(&'static str, f64)> {
     let Some((begin, end)) = start_of(first).zip(start_of(last)) else { return Vec::new() };
     let spans = SPANS.into_iter().filter(|(_, from, to)| *from == begin && *to <= end + 1);
     spans.filter_map(|(name, _, _)| Some((name, run.hops.get(name)?.p50_ns? as f64))).collect()
 }
 
-/// Whether a stage lies between two neighbouring stations.
+/// Returns whether a stage lies between two neighbouring stations.
 pub(super) fn is_way(stage: &str) -> bool {
     start_of(stage).is_some()
 }
 
-/// Columns of a station's box and of the arrow between two.
+/// Columns of a station's box, and of the arrow between two boxes.
 const BOX: usize = 12;
 const ARROW: usize = 13;
 
@@ -134,7 +134,7 @@ text { font: 13px system-ui, sans-serif; text-anchor: middle; fill: #16191e }
 .threads { text-anchor: start; fill: #59616d }
 ";
 
-/// The drawing's measures, in its own units.
+/// Sizes in units of the drawing.
 const MARGIN: f64 = 80.0;
 const STEP: f64 = 132.0;
 const LINE: f64 = 72.0;
@@ -158,7 +158,7 @@ struct Span {
     time: Time,
 }
 
-/// A time as it is shown, and its median in nanoseconds for the width of its line.
+/// A time as text, and its median in nanoseconds for the width of its line.
 struct Time {
     p50: String,
     p99: String,
@@ -179,7 +179,7 @@ impl Path {
         Some(Self { first, last, links, spans })
     }
 
-    /// One row of boxes; a station that is not the first has the way to it on its left.
+    /// Returns a row of boxes; each station but the path's first has the way to it on its left.
     fn text_row(&self, row: &[usize]) -> String {
         let mut lines = [String::new(), String::new(), String::new()];
         for &station in row {
@@ -200,7 +200,7 @@ impl Path {
         lines.map(|line| format!("{}\n", line.trim_end())).concat()
     }
 
-    /// The same from above to below, for a page that is too narrow for the drawing.
+    /// Returns the path from top to bottom, for a page that is too narrow for the drawing.
     fn list(&self) -> String {
         let time = |time: &Time| match time.p99.as_str() {
             NONE => format!("<b>{}</b>", escaped(&time.p50)),
@@ -226,7 +226,7 @@ impl Path {
         format!("<ol class=\"stations\">\n{stations}</ol>\n<ul class=\"spans\">\n{spans}</ul>\n")
     }
 
-    /// Ways and spans whose median is known.
+    /// Returns the number of ways and spans with a known median.
     fn known_times(&self) -> usize {
         let times = self.links.iter().flatten().chain(self.spans.iter().map(|span| &span.time));
         times.filter(|time| time.p50_ns > 0.0).count()
@@ -254,7 +254,7 @@ impl Path {
         }
     }
 
-    /// The slowest way is the thickest, so that the eye finds it first.
+    /// Returns the thickness of a line: the slowest way is the thickest, so that it stands out.
     fn thickness(&self, time: &Time) -> f64 {
         let slowest = self.links.iter().flatten().map(|link| link.p50_ns).fold(0.0, f64::max);
         if slowest > 0.0 { 2.0 + 8.0 * time.p50_ns / slowest } else { 2.0 }
@@ -298,7 +298,7 @@ impl Time {
         }
     }
 
-    /// Nothing where it is not known.
+    /// Returns nothing if the percentile is unknown.
     fn drawn_p99(&self, middle: f64) -> String {
         if self.p99 == NONE {
             return String::new();
@@ -318,12 +318,12 @@ fn link_time(run: &Run, from: usize) -> Option<Time> {
     Some(Time { p50: duration(p50_ns), p99: NONE.to_owned(), p50_ns: p50_ns.max(0.0) })
 }
 
-/// The station that a way begins at.
+/// Returns the station at which a way begins.
 fn start_of(way: &str) -> Option<usize> {
     (0..STATIONS.len() - 1).find(|from| link_name(*from) == way)
 }
 
-/// The name of the stage between a station and the next.
+/// Returns the name of the stage between a station and the next.
 fn link_name(from: usize) -> String {
     format!("{}_to_{}", STATIONS[from].0, STATIONS[from + 1].0)
 }

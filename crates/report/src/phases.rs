@@ -1,5 +1,5 @@
-//! Messages from one process to another, as a table: a row a target, a column a phase, so that cold, idle and steady
-//! stand side by side and are never one figure.
+//! Messages between processes as a table: a row per target, a column per phase, so that cold, idle and steady stay
+//! separate figures.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use super::sentence::middle;
 use tickpath_result::short_name;
 use tickpath_result::{Hop, Phase, ResultFile, Run, median};
 
-/// A table for `one_way` and `round_trip`, and one for the publish call.
+/// Returns a table for `one_way` and `round_trip`, and another for the publish call.
 pub(super) fn section(result: &ResultFile) -> Option<Section> {
     let matrix = Matrix::of(result)?;
     let mut body = matrix.html("one_way, and round_trip for there and back", Column::way);
@@ -23,8 +23,8 @@ pub(super) fn section(result: &ResultFile) -> Option<Section> {
     Section::new("Cold, idle, steady", lead, &body)
 }
 
-/// The same as text, a column a target: the medians, the 99th percentiles, what the receiver used of a processor, and
-/// the publish call's medians.
+/// Returns the same as text, a column per target: the medians, the 99th percentiles, the receiver's CPU time, and the
+/// publish call's medians.
 pub(super) fn overview(result: &ResultFile) -> Vec<PlainTable> {
     let Some(matrix) = Matrix::of(result) else { return Vec::new() };
     let p99 = |hop: &Hop| duration_or_none(hop.p99_ns);
@@ -37,11 +37,11 @@ pub(super) fn overview(result: &ResultFile) -> Vec<PlainTable> {
     tables.into_iter().flatten().collect()
 }
 
-/// The bar's places in a cell, in percent of its width.
+/// The bar's ends in a cell, in percent of its width.
 const FIRST: f64 = 2.0;
 const LAST: f64 = 98.0;
 
-/// What a column is about.
+/// The subject of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Cold,
@@ -50,7 +50,7 @@ enum Kind {
     ThereAndBack,
 }
 
-/// What tells columns apart, in the order in which they stand.
+/// The key of a column, in sorting order.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Column {
     kind: Kind,
@@ -61,7 +61,7 @@ struct Column {
 }
 
 impl Column {
-    /// The column of a run of messages to readers that has a pace; none of others.
+    /// Returns the column of a paced run of messages to readers; `None` for other runs.
     fn of(run: &Run) -> Option<Self> {
         let number = |name: &str| run.params.0.get(name)?.as_u64();
         let (size_bytes, readers) = (number("size_bytes")?, number("readers")?);
@@ -78,7 +78,7 @@ impl Column {
         Some(Self { kind, idle_ns, size_bytes, readers, wait: run.params.text("wait").unwrap_or_default() })
     }
 
-    /// The hop that holds the whole way of a message.
+    /// Returns the hop of a message's whole way.
     fn way(&self) -> Option<&'static str> {
         Some(if self.kind == Kind::ThereAndBack { "round_trip" } else { "one_way" })
     }
@@ -92,7 +92,7 @@ impl Column {
         }
     }
 
-    /// What else tells it apart from the others.
+    /// Returns the further differences from the other columns.
     fn details(&self, all: &[Self]) -> String {
         let details = [
             (all.iter().any(|other| other.size_bytes != self.size_bytes), size(self.size_bytes as f64)),
@@ -114,14 +114,14 @@ struct Matrix<'a> {
     cells: Vec<((String, Column), Vec<&'a Run>)>,
 }
 
-/// What the repeats of one target in one phase came to.
+/// The repeats of a target in a phase.
 struct Cell {
     hop: Hop,
     valid: bool,
 }
 
 impl<'a> Matrix<'a> {
-    /// None of fewer than two cells: a single figure needs no table.
+    /// Returns `None` for fewer than two cells: a single figure needs no table.
     fn of(result: &'a ResultFile) -> Option<Self> {
         let placed: Vec<&Run> = result.runs.iter().filter(|run| Column::of(run).is_some()).collect();
         let columns: BTreeSet<Column> = placed.iter().filter_map(|run| Column::of(run)).collect();
@@ -132,26 +132,26 @@ impl<'a> Matrix<'a> {
         (cells.len() > 1).then(|| Self { targets, columns: columns.into_iter().collect(), cells })
     }
 
-    /// The valid repeats, or all if none is.
+    /// Returns the valid repeats, or all repeats if none is valid.
     fn repeats(&self, target: &str, column: &Column) -> Option<(bool, impl Iterator<Item = &'a Run>)> {
         let (_, runs) = self.cells.iter().find(|((known, of), _)| known == target && of == column)?;
         let valid = runs.iter().any(|run| run.valid);
         Some((valid, runs.iter().copied().filter(move |run| run.valid == valid)))
     }
 
-    /// Them as one distribution.
+    /// Returns the repeats merged into a distribution.
     fn cell(&self, target: &str, column: &Column, hop: &str) -> Option<Cell> {
         let (valid, repeats) = self.repeats(target, column)?;
         let hops: Vec<&Hop> = repeats.filter_map(|run| run.hops.get(hop)).collect();
         Some(Cell { hop: merged(&hops)?, valid })
     }
 
-    /// What the receiver used of a processor for a message: the median of them.
+    /// Returns the receiver's CPU time per message: the median of the repeats.
     fn receiver_cpu(&self, target: &str, column: &Column) -> Option<String> {
         receiver_cpu(self.repeats(target, column)?.1)
     }
 
-    /// A row a phase, a column a target; phases that no target has a word for are left out.
+    /// Returns a table with a row per phase and a column per target, without phases for which no target has a value.
     fn table(
         &self,
         title: &'static str,
@@ -161,7 +161,7 @@ impl<'a> Matrix<'a> {
         self.plain(title, |target, column| Some(word(&self.cell(target, column, hop_of(column)?)?.hop)))
     }
 
-    /// The same of any word.
+    /// Returns such a table for any text.
     fn plain(&self, title: &'static str, word: impl Fn(&str, &Column) -> Option<String>) -> Option<PlainTable> {
         let cell = |target: &String, column: &Column| word(target, column).unwrap_or_else(|| NONE.to_owned());
         let row = |column: &Column| {
@@ -174,7 +174,7 @@ impl<'a> Matrix<'a> {
         PlainTable::new(title, &header, self.columns.iter().filter_map(row).collect())
     }
 
-    /// A table of the hop that each column is about; nothing if no run has one.
+    /// Returns a table of each column's hop; empty if no run has the hop.
     fn html(&self, title: &str, hop_of: fn(&Column) -> Option<&'static str>) -> String {
         let cell = |target: &String, column: &Column| self.cell(target, column, hop_of(column)?);
         let has_cell = |column: &&Column| self.targets.iter().any(|target| cell(target, column).is_some());
@@ -205,7 +205,7 @@ impl<'a> Matrix<'a> {
     }
 }
 
-/// A row of cells, behind the target's name.
+/// Returns a row of cells, behind the target's name.
 fn line(target: &str, cells: &[Option<Cell>], axis: &Axis) -> Vec<String> {
     let name = escaped(&short_name(target));
     let cells = cells.iter().map(|cell| cell.as_ref().map_or_else(|| NONE.to_owned(), |cell| cell.html(axis)));
@@ -234,17 +234,18 @@ impl Cell {
     }
 }
 
-/// What the receiver used of a processor for a message, in words: the median of some runs; none if it is not known.
+/// Returns the receiver's CPU time per message as text: the median of these runs; `None` if it is unknown.
 pub(super) fn receiver_cpu<'a>(runs: impl Iterator<Item = &'a Run>) -> Option<String> {
     median(runs.filter_map(|run| run.figures.get("receiver_cpu_per_message_ns").copied()).collect()).map(duration)
 }
 
-/// The median in words.
+/// Formats the median.
 pub(super) fn told(hop: &Hop) -> String {
     middle(hop).map_or_else(|| NONE.to_owned(), |middle| format!("{}{}", duration(middle.ns), middle.mark))
 }
 
-/// Repeats as one distribution, for percentiles are never averaged; the first alone where the file has no histograms.
+/// Merges repeats into a distribution, because percentiles are never averaged; returns the first repeat where the file
+/// has no histograms.
 pub(super) fn merged(hops: &[&Hop]) -> Option<Hop> {
     let [first, others @ ..] = hops else { return None };
     let add_up = || {

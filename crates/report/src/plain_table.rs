@@ -8,7 +8,7 @@ pub(super) struct PlainTable {
 }
 
 impl PlainTable {
-    /// None without a row.
+    /// Returns `None` without a row.
     pub(super) fn new(title: &'static str, header: &[&str], rows: Vec<Vec<String>>) -> Option<Self> {
         let header = header.iter().map(|name| (*name).to_owned()).collect();
         (!rows.is_empty()).then_some(Self { title, header, rows })

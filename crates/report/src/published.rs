@@ -1,11 +1,11 @@
-//! What was published, and what this file measured.
+//! Published figures, and this file's measurements of the same.
 
 use super::markup::escaped;
 use super::page::{Section, table};
 use super::quantity::{NONE, count, duration, multiple};
 use tickpath_result::{Published, PublishedUnit, ResultFile};
 
-/// A row for each published figure that a run of the file repeats; none if no run does.
+/// Returns a row for each published figure that a run of the file reproduces; `None` if there is none.
 pub(super) fn section(result: &ResultFile) -> Option<Section> {
     let rows: Vec<Vec<String>> = result.published.iter().map(cells).collect();
     if rows.is_empty() {

@@ -1,12 +1,12 @@
-//! Numbers with units that a person cannot misread: three digits, the unit always there.
+//! Numbers with unambiguous units: three digits, always with the unit.
 
-/// What stands where there is no number.
+/// The placeholder for a missing number.
 pub const NONE: &str = "–";
 
-/// Splits digits into groups of three: narrow, and no line breaks there.
+/// Separator of groups of three digits: narrow, and without line breaks.
 const THIN: char = '\u{202f}';
 
-/// A time: `187 ns`, `6.02 µs`, `13.5 ms`, `1.2 s`.
+/// Formats a time: `187 ns`, `6.02 µs`, `13.5 ms`, `1.2 s`.
 pub fn duration(ns: f64) -> String {
     if !ns.is_finite() {
         return NONE.to_owned();
@@ -22,7 +22,7 @@ pub fn duration(ns: f64) -> String {
     format!("{sign}{value} s")
 }
 
-/// A whole number in groups of three digits: `100 000`.
+/// Formats a whole number in groups of three digits: `100 000`.
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::with_capacity(digits.len() * 2);
@@ -35,7 +35,7 @@ pub fn count(number: u64) -> String {
     grouped
 }
 
-/// An amount of memory in decimal units: `563 B`, `1.6 MB`.
+/// Formats an amount of memory in decimal units: `563 B`, `1.6 MB`.
 pub fn bytes(number: f64) -> String {
     if !number.is_finite() {
         return NONE.to_owned();
@@ -51,7 +51,7 @@ pub fn bytes(number: f64) -> String {
     format!("{sign}{value} TB")
 }
 
-/// The size of a message, exactly: `200 B`, `64 KiB`.
+/// Formats the size of a message, exactly: `200 B`, `64 KiB`.
 pub fn size(bytes: f64) -> String {
     let whole = bytes.max(0.0).round() as u64;
     let units = [(1 << 20, "MiB"), (1 << 10, "KiB")];
@@ -61,7 +61,7 @@ pub fn size(bytes: f64) -> String {
     }
 }
 
-/// A figure with the unit that its name ends in.
+/// Formats a figure with the unit that its name ends in.
 pub fn figure(name: &str, value: f64) -> String {
     if name.ends_with("_ns") {
         duration(value)
@@ -78,18 +78,18 @@ pub fn figure(name: &str, value: f64) -> String {
     }
 }
 
-/// A figure's name without the unit that stands behind its value: `writer_cost_ns` is the `writer cost`.
+/// Returns a figure's name without the unit of its value: `writer_cost_ns` is the `writer cost`.
 pub(super) fn figure_name(name: &str) -> String {
     let units = ["_ns", "_per_s", "_bytes", "_percent", "_ratio"];
     units.iter().find_map(|unit| name.strip_suffix(unit)).unwrap_or(name).replace('_', " ")
 }
 
-/// How many times: `31.2×`.
+/// Formats a multiple: `31.2×`.
 pub(super) fn multiple(ratio: f64) -> String {
     format!("{}×", number(ratio))
 }
 
-/// A number without a unit: whole from one hundred on, three digits below.
+/// Formats a number without a unit: whole from one hundred on, three digits below.
 pub(super) fn number(value: f64) -> String {
     if !value.is_finite() {
         return NONE.to_owned();
@@ -99,7 +99,7 @@ pub(super) fn number(value: f64) -> String {
     if size < 100.0 { format!("{sign}{}", three_digits(size)) } else { format!("{sign}{}", count(size.round() as u64)) }
 }
 
-/// A number for the mark of an axis: `500`, `20 k`, `1.5 M`.
+/// Formats a number for the mark of an axis: `500`, `20 k`, `1.5 M`.
 pub(super) fn short(value: f64) -> String {
     if !value.is_finite() {
         return NONE.to_owned();
@@ -116,7 +116,7 @@ pub(super) fn short(value: f64) -> String {
     format!("{sign}{value}{THIN}T")
 }
 
-/// A part of a whole in percent: `49 %`, `1.6 %`, `<0.1 %`.
+/// Formats a part of a whole in percent: `49 %`, `1.6 %`, `<0.1 %`.
 pub(super) fn share(percent: f64) -> String {
     if !percent.is_finite() {
         NONE.to_owned()
@@ -129,12 +129,12 @@ pub(super) fn share(percent: f64) -> String {
     }
 }
 
-/// A time in whole nanoseconds that may not be there.
+/// Formats a time in whole nanoseconds that may be missing.
 pub(super) fn duration_or_none(ns: Option<u64>) -> String {
     ns.map_or_else(|| NONE.to_owned(), |ns| duration(ns as f64))
 }
 
-/// Rounded to three significant digits.
+/// Rounds to three significant digits.
 fn three_digits(value: f64) -> f64 {
     format!("{value:.2e}").parse().unwrap_or(value)
 }

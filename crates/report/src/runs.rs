@@ -9,9 +9,9 @@ use super::quantity::{NONE, count, duration, duration_or_none, figure};
 use super::sentence::{LEADING_HOPS, facts, footnote, hop_remark, hop_words, leading_hop, middle};
 use tickpath_result::{Hop, PERCENTILES, ResultFile, Run, is_own, median};
 
-/// A fold a run.
+/// Returns a folded part per run.
 pub(super) fn section(result: &ResultFile, titles: &Titles) -> Option<Section> {
-    // One or two are what the reader came for.
+    // A single run or two are the reader's subject, and stay open.
     let open = if result.runs.len() <= OPEN { " open=\"open\"" } else { "" };
     let runs: String = result.runs.iter().map(|run| fold(run, &titles.numbered(run), open)).collect();
     let note = footnote(result).map(|note| format!("<p class=\"note\">{}</p>\n", escaped(&note)));
@@ -19,7 +19,7 @@ pub(super) fn section(result: &ResultFile, titles: &Titles) -> Option<Section> {
     Section::new("Every run", "As measured: hops, counts, figures and settings.", &(runs + &note))
 }
 
-/// A row for each kind of run: the repeats as one distribution, of rates the median.
+/// Returns a row for each kind of run: the repeats merged into a distribution, and the median of their rates.
 pub(super) fn overview(result: &ResultFile) -> Option<PlainTable> {
     let hop_name = leading_hop(result).unwrap_or_default();
     let runs: Vec<&Run> = result.runs.iter().collect();
@@ -44,7 +44,7 @@ pub(super) fn overview(result: &ResultFile) -> Option<PlainTable> {
     PlainTable::new("every run", &["", &format!("{hop_name} 50%"), "99%", "CPU a message", "rate", "lost"], rows)
 }
 
-/// The most runs that are not folded.
+/// Max runs that are not folded.
 const OPEN: usize = 2;
 
 fn fold(run: &Run, title: &str, open: &str) -> String {
@@ -60,7 +60,7 @@ fn fold(run: &Run, title: &str, open: &str) -> String {
     )
 }
 
-/// The one figure of a run that is asked for first.
+/// Returns the most important figure of a run.
 fn brief(run: &Run) -> String {
     let own = run.hops.keys().map(String::as_str).filter(|name| is_own(name));
     let mut names = LEADING_HOPS.into_iter().chain(own);
@@ -80,7 +80,7 @@ fn hops(run: &Run) -> String {
     table("hops", &header, &rows)
 }
 
-/// A hop, and under it the same without the samples that gaps of the host explain.
+/// Returns the row of a hop, and below it the row without the samples that gaps of the host explain.
 fn rows(name: &str, hop: &Hop) -> Vec<Vec<String>> {
     let remark = hop_remark(hop).map(|text| format!("<small>{}</small>", escaped(&text))).unwrap_or_default();
     let mut rows = vec![cells(format!("{}{remark}", escaped(name)), hop.count, hop.percentiles(), hop.max_ns)];

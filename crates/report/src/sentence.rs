@@ -1,4 +1,4 @@
-//! What every rendering says in the same words: headlines, facts and footnotes.
+//! Sentences that all renderings share: headlines, facts and footnotes.
 
 use std::collections::BTreeSet;
 
@@ -6,15 +6,15 @@ use super::names::{Titles, setting};
 use super::quantity::{NONE, bytes, count, duration, figure, figure_name, multiple, number};
 use tickpath_result::{Comparison, Counts, Floor, Hop, PERCENTILES, ResultFile, Run, Software, is_own};
 
-/// The hops worth a headline, the one that people ask for first.
+/// The hops worth a headline, the most requested first.
 pub(super) const LEADING_HOPS: [&str; 9] =
     ["tick_to_order", "order_round_trip", "t0_t2", "one_way", "round_trip", "in_queue", "publish", "push", "spin_gap"];
 
-/// The most systems and the most comparisons that the headlines name; the tables have all.
+/// Max systems and max comparisons in the headlines; the tables have all.
 const HEADLINE_RUNS: usize = 5;
 const HEADLINE_COMPARISONS: usize = 5;
 
-/// The sentences that a reader should know first.
+/// Returns the most important sentences.
 pub(super) fn headlines(result: &ResultFile) -> Vec<String> {
     let titles = Titles::of(result);
     let mut sentences = Vec::new();
@@ -26,7 +26,7 @@ pub(super) fn headlines(result: &ResultFile) -> Vec<String> {
     }
     sentences.extend(compared(&result.comparisons));
     let leading: Vec<&str> = match leading_hop(result) {
-        // Of a user's own hops none leads.
+        // Among a user's own hops none leads.
         Some(hop) if is_own(hop) => own_hops(result).into_iter().collect(),
         leading => leading.into_iter().collect(),
     };
@@ -41,12 +41,13 @@ pub(super) fn headlines(result: &ResultFile) -> Vec<String> {
     sentences
 }
 
-/// Runs that are not valid. A search for the highest rate goes beyond it on purpose, and its finding says how that ended.
+/// Returns invalid runs. A search for the highest rate exceeds that rate on purpose, and its finding reports the
+/// result.
 pub(super) fn invalid_runs(result: &ResultFile) -> impl Iterator<Item = &Run> {
     result.runs.iter().filter(|run| !run.valid && !run.params.0.contains_key("slo"))
 }
 
-/// How many runs are not valid; none if all are.
+/// Reports the number of invalid runs; `None` if all runs are valid.
 pub fn invalid(result: &ResultFile) -> Option<String> {
     let all = result.runs.len();
     match invalid_runs(result).count() {
@@ -56,7 +57,7 @@ pub fn invalid(result: &ResultFile) -> Option<String> {
     }
 }
 
-/// How many messages were lost, and in which run most of them; none if none was.
+/// Reports the number of lost messages, and the run with the most losses; `None` without losses.
 fn lost(result: &ResultFile, titles: &Titles) -> Option<String> {
     let lossy: Vec<&Run> = result.runs.iter().filter(|run| run.counts.lost > 0).collect();
     let worst = lossy.iter().max_by_key(|run| run.counts.lost)?;
@@ -70,7 +71,7 @@ fn lost(result: &ResultFile, titles: &Titles) -> Option<String> {
     })
 }
 
-/// A comparison in a sentence: who takes how many times as long as whom, with the interval, or that there is none.
+/// Returns a comparison as a sentence: the ratio of the two sides with its interval, or that there is none.
 pub(super) fn comparison(comparison: &Comparison) -> String {
     let Comparison { name, figure, ratio, note, .. } = comparison;
     let ratio = ratio.map_or_else(|| NONE.to_owned(), multiple);
@@ -91,21 +92,21 @@ pub(super) fn comparison(comparison: &Comparison) -> String {
     }
 }
 
-/// The interval of a ratio and how often such a one holds, or that there is none; nothing without a ratio.
+/// Returns the interval of a ratio with its level, or that there is none; `None` without a ratio.
 pub(super) fn interval(comparison: &Comparison) -> Option<String> {
     let Some((low, high)) = comparison.low.zip(comparison.high) else {
         let pairs = if comparison.pairs == Some(1) { "one pair, " } else { "" };
         return comparison.ratio.map(|_| format!("{pairs}no interval"));
     };
     let level = comparison.level_percent.map(|level| match level {
-        // Never more than it is.
+        // Rounded down, so that the text never exceeds the level.
         1.0.. => format!(" at {} %", number((level * 10.0).floor() / 10.0)),
         _ => ", too few pairs for a level".to_owned(),
     });
     Some(format!("{} to {}{}", multiple(low), multiple(high), level.unwrap_or_default()))
 }
 
-/// Who is compared with whom, as a comparison's name says it: `A_to_B`, the figure's hop, and the way in which they ran.
+/// The two sides of a comparison, as its name `A_to_B` gives them, and the setup that they share.
 struct Sides {
     a: String,
     b: String,
@@ -122,7 +123,7 @@ impl Sides {
         let (a, rest) = head.split_once("_to_")?;
         let figure = comparison.figure.as_str();
         let of = figure.rsplit_once('.').map_or(figure, |(hop, _)| hop).trim_end_matches("_per_s");
-        // Older files name the percentile alone.
+        // Older files contain only the percentile.
         let hop = [of].into_iter().chain(LEADING_HOPS).find(|hop| rest.contains(&format!("_{hop}"))).unwrap_or(of);
         let (b, more) = rest.split_once(&format!("_{hop}")).unwrap_or((rest, ""));
         let ways = [more.trim_start_matches('_'), way].into_iter().filter(|way| !way.is_empty());
@@ -133,7 +134,7 @@ impl Sides {
     }
 }
 
-/// What people call a system.
+/// Returns the usual name of a system.
 fn called(name: &str) -> String {
     let known = [
         ("log", "the log"),
@@ -153,7 +154,7 @@ fn called(name: &str) -> String {
     of(name).or_else(|| both(name.split_once('_')?)).unwrap_or_else(|| name.replace('_', " "))
 }
 
-/// What is known of a run beside its hops: label and text.
+/// Returns the facts of a run beside its hops: label and text.
 pub(super) fn facts(run: &Run) -> Vec<(String, String)> {
     let mut facts: Vec<(String, String)> = vec![("messages".to_owned(), counts(&run.counts))];
     let mut add = |label: &str, text: Option<String>| facts.extend(text.map(|text| (label.to_owned(), text)));
@@ -181,7 +182,7 @@ pub(super) fn facts(run: &Run) -> Vec<(String, String)> {
     facts
 }
 
-/// What was known of the machine around a run.
+/// Returns the machine's measurements around a run.
 fn machine(floor: &Floor) -> String {
     let stolen = floor.steal_percent.map(|share| format!(", {} stolen", figure("steal_percent", share)));
     format!(
@@ -193,7 +194,7 @@ fn machine(floor: &Floor) -> String {
     )
 }
 
-/// What is known of the machine: label and text.
+/// Returns the facts of the machine: label and text.
 pub(super) fn host(result: &ResultFile) -> Vec<(String, String)> {
     let host = &result.host;
     let known = |text: &str| (!text.is_empty()).then(|| text.to_owned());
@@ -219,7 +220,7 @@ pub(super) fn host(result: &ResultFile) -> Vec<(String, String)> {
     .collect()
 }
 
-/// What of a hop is beside its percentiles, where there is something.
+/// Returns the remarks on a hop beside its percentiles, if there are any.
 pub(super) fn hop_remark(hop: &Hop) -> Option<String> {
     let negative = (hop.negative > 0).then(|| format!("{} negative", count(hop.negative)));
     let share = hop.host_stall_share_p999.map(|share| share * 100.0);
@@ -228,35 +229,35 @@ pub(super) fn hop_remark(hop: &Hop) -> Option<String> {
     (!remarks.is_empty()).then(|| remarks.join(", "))
 }
 
-/// A median in nanoseconds, and `*` if it is the nearest rank, for too few samples carry a median.
+/// A median in nanoseconds, with the mark `*` if it is the nearest rank for lack of samples.
 pub(super) struct Middle {
     pub ns: f64,
     pub mark: &'static str,
 }
 
-/// The median of a hop, or its nearest rank; none without a histogram or a sample.
+/// Returns the median of a hop, or its nearest rank; `None` without a histogram or a sample.
 pub(super) fn middle(hop: &Hop) -> Option<Middle> {
     let known = hop.p50_ns.map(|ns| Middle { ns: ns as f64, mark: "" });
     known.or_else(|| Some(Middle { ns: hop.nearest_ranks()?[0] as f64, mark: "*" }))
 }
 
-/// What the mark behind a figure means.
+/// The explanation of the mark behind a figure.
 pub(super) const NEAREST_RANK: &str = "* too few samples for this percentile: the sample nearest to it";
 
-/// The footnote that a missing percentile needs; none if all are there.
+/// Returns the footnote on missing percentiles; `None` if all are there.
 pub(super) fn footnote(result: &ResultFile) -> Option<String> {
     let lacking = |hop: &Hop| hop.percentiles().contains(&None);
     let any = result.runs.iter().flat_map(|run| run.hops.values()).any(lacking);
     any.then(|| format!("{NONE} too few samples: {}.", samples_needed()))
 }
 
-/// How many samples each percentile needs.
+/// Returns the number of samples that each percentile needs.
 pub(super) fn samples_needed() -> String {
     let needs = PERCENTILES.map(|percentile| format!("{} needs {}", percentile.label, count(percentile.samples)));
     format!("a percentile needs 10/(1−q) samples: {}", needs.join(", "))
 }
 
-/// The counts of a run; what should be zero and is, is left out.
+/// Formats the counts of a run; counts of trouble are omitted if they are zero.
 fn counts(counts: &Counts) -> String {
     let troubles = [
         ("lost", counts.lost),
@@ -272,7 +273,7 @@ fn counts(counts: &Counts) -> String {
     text
 }
 
-/// The comparisons that no headline tells.
+/// Returns the comparisons that no headline reports.
 pub(super) fn untold(result: &ResultFile) -> &[Comparison] {
     if result.findings.is_empty() { headline_comparisons(&result.comparisons).1 } else { &result.comparisons }
 }
@@ -282,14 +283,14 @@ fn headline_comparisons(comparisons: &[Comparison]) -> (&[Comparison], &[Compari
     comparisons.split_at(named)
 }
 
-/// The comparisons that came first, and how many there are beside them.
+/// Returns the first comparisons, and the number of further ones.
 fn compared(comparisons: &[Comparison]) -> Vec<String> {
     let (first, others) = headline_comparisons(comparisons);
     let more = (!others.is_empty()).then(|| format!("{} more comparisons stand below.", others.len()));
     first.iter().map(comparison).chain(more).collect()
 }
 
-/// What a run is known for: whether its pullers kept up, or its leading hops.
+/// Returns the main sentences of a run: whether its pullers kept up, or its leading hops.
 fn headlines_of(run: &Run, leading: &[&str]) -> Vec<String> {
     if let Some(said) = &run.finding {
         return vec![said.clone()];
@@ -303,18 +304,18 @@ fn headlines_of(run: &Run, leading: &[&str]) -> Vec<String> {
     leading.iter().filter_map(takes).collect()
 }
 
-/// A hop in a sentence; a user's own keeps its name.
+/// Returns a hop's name in a sentence; a user's own hop keeps its name.
 pub(super) fn hop_words(name: &str) -> String {
     if is_own(name) { name.to_owned() } else { name.replace('_', " ") }
 }
 
-/// The first of the leading hops that a run has; where there is none, the first one of a user's own.
+/// Returns the first of the leading hops that a run has; without any, the first of a user's own hops.
 pub(super) fn leading_hop(result: &ResultFile) -> Option<&str> {
     let listed = LEADING_HOPS.into_iter().find(|name| result.runs.iter().any(|run| run.hops.contains_key(*name)));
     listed.or_else(|| own_hops(result).into_iter().next())
 }
 
-/// The hops of a user's own code, by name.
+/// Returns the hops of a user's own code, by name.
 pub(super) fn own_hops(result: &ResultFile) -> BTreeSet<&str> {
     let names = result.runs.iter().flat_map(|run| run.hops.keys());
     names.map(String::as_str).filter(|name| is_own(name)).collect()

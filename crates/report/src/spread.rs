@@ -1,5 +1,5 @@
-//! How latencies spread: percentile curves, a chart a hop, phase and size, and a line a target. The hop that people ask
-//! for first is open, the others are folded.
+//! Distributions of latencies: percentile curves, a chart per hop, phase and size, and a line per target. The leading
+//! hop is open, the others are folded.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use super::quantity::{count, duration_or_none, size};
 use super::sentence::{leading_hop, own_hops};
 use tickpath_result::{HOPS, Hop, OWN_HOP, PERCENTILES, ResultFile, Run, firsts};
 
-/// The charts of every hop that has a curve.
+/// Returns the charts of every hop with a curve.
 pub(super) fn section(result: &ResultFile) -> Option<Section> {
     let leading = leading_hop(result);
     let own = own_hops(result).into_iter().map(|name| (name, OWN_HOP.1));
@@ -41,26 +41,26 @@ pub(super) fn section(result: &ResultFile) -> Option<Section> {
     Section::new("The spread", lead, &body)
 }
 
-/// Charts of the leading hop that are not folded.
+/// Max charts of the leading hop that are not folded.
 const OPEN: usize = 4;
 
-/// Lines of one chart, at most; and the settings that a chart of more is cut by, the first that differs first.
+/// Max lines of a chart, and the settings by which a larger chart is split, the first that differs first.
 const MOST_LINES: usize = 10;
 const CUTS: [&str; 9] = ["command", "depth", "batch", "transport", "rtt_ms", "workers", "pullers", "pull", "wait"];
 
-/// Lines of a chart, at most, whose repeats are told apart.
+/// Max lines of a chart whose repeats get separate labels.
 const MOST_APART: usize = 6;
 
-/// The share of the raw latency that the one without the host's gaps stays under where that makes a difference.
+/// The share of the raw latency below which the curve without the host's gaps counts as different.
 const DIFFERENT: f64 = 0.9;
 
 /// The percentiles of a chart's table; the runs have them all.
 const SHOWN: [usize; 5] = [0, 2, 3, 4, 5];
 
-/// What a chart needs to reach: 1/(1−q) of the 90th percentile.
+/// Min end of a chart's longest curve: 1/(1−q) of the 90th percentile.
 const LEAST_ODDS: f64 = 9.99;
 
-/// A chart for each phase, size, and whatever cuts a crowded one.
+/// Returns a chart for each phase, size, and split of a crowded chart.
 fn charts(result: &ResultFile, hop: &str) -> Vec<String> {
     let having = result.runs.iter().filter(|run| run.hops.contains_key(hop));
     let groups = grouped(having, |run| {
@@ -73,7 +73,7 @@ fn charts(result: &ResultFile, hop: &str) -> Vec<String> {
     pieces.filter_map(|(caption, runs)| chart(hop, &caption, &runs)).collect()
 }
 
-/// A crowded group in pieces, each with what its runs have in common.
+/// Splits a crowded group, each part with the value that its runs share.
 fn cut(runs: Vec<&Run>) -> Vec<(String, Vec<&Run>)> {
     let names: BTreeSet<String> = labels(&runs).into_iter().collect();
     let differs = |name: &&str| runs.iter().any(|run| value(run, name) != value(runs[0], name));
@@ -96,7 +96,7 @@ fn told(words: &[&String]) -> String {
     words.join(", ")
 }
 
-/// The curve of a run, and the one without the host's gaps where that makes a difference.
+/// The curve of a run, and the curve without the host's gaps if it is different.
 struct Line<'a> {
     label: &'a str,
     hop: &'a Hop,
@@ -104,7 +104,7 @@ struct Line<'a> {
     unstalled: Option<Points>,
 }
 
-/// None if no curve reaches the 90th percentile.
+/// Returns `None` if no curve reaches the 90th percentile.
 fn chart(hop: &str, caption: &str, runs: &[&Run]) -> Option<String> {
     let labels = told_apart(runs, labels(runs));
     let named = runs.iter().zip(&labels);
@@ -132,7 +132,7 @@ fn chart(hop: &str, caption: &str, runs: &[&Run]) -> Option<String> {
     Some(figure(hop, caption, &drawing, &rows(hop, runs, &labels)))
 }
 
-/// Repeats of a chart that has few lines have names, and so colours, of their own.
+/// Gives repeats their own labels, and so their own colours, in a chart with few lines.
 fn told_apart(runs: &[&Run], labels: Vec<String>) -> Vec<String> {
     if runs.len() > MOST_APART {
         return labels;
@@ -146,7 +146,7 @@ fn told_apart(runs: &[&Run], labels: Vec<String>) -> Vec<String> {
 }
 
 impl<'a> Line<'a> {
-    /// None of a hop that has no more than a point.
+    /// Returns `None` for a hop with no more than a point.
     fn of(label: &'a str, hop: &'a Hop) -> Option<Self> {
         let raw = curve::raw(hop);
         let differs = |rest: &[Option<u64>; 6]| {
@@ -164,7 +164,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// The table of the same runs, repeats by their numbers.
+/// Returns the table of the same runs, with numbered repeats.
 fn rows(hop: &str, runs: &[&Run], labels: &[String]) -> String {
     let percentiles = SHOWN.map(|index| PERCENTILES[index].label);
     let header: Vec<&str> = ["", "count"].into_iter().chain(percentiles).chain(["max"]).collect();

@@ -1,4 +1,4 @@
-//! Percentile curves as one picture that needs nothing beside itself: a line a run and hop, and the legend.
+//! Percentile curves as a self-contained picture: a line per run and hop, and the legend.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ text { font: 12px system-ui, sans-serif; fill: #59616d }
 
 const LEGEND_ROW: f64 = 20.0;
 
-/// The percentile curves of every run and hop; repeats of the same thing share a colour.
+/// Returns the percentile curves of every run and hop; repeats of the same setting share a colour.
 pub fn svg(result: &ResultFile) -> String {
     let titles = Titles::of(result);
     let mut colours: BTreeMap<String, usize> = BTreeMap::new();

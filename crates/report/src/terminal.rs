@@ -1,5 +1,5 @@
-//! Text for a terminal: a screen of what came out, with headlines, findings, ratios and a table; or, where that is no
-//! longer or is asked for, every run too.
+//! Text for a terminal: a screen of headlines, findings, ratios and a table; or, if that is no longer or was requested,
+//! every run too.
 
 use super::group;
 use super::ink::{Ink, percentiles_in, wrapped};
@@ -12,18 +12,18 @@ use super::runs;
 use super::sentence::{NEAREST_RANK, comparison, facts, footnote, headlines, hop_remark, host, invalid_runs, untold};
 use tickpath_result::{Hop, PERCENTILES, ResultFile, Run};
 
-/// How a terminal is written to.
+/// Properties of a terminal.
 #[derive(Debug, Clone, Copy)]
 pub struct Screen {
-    /// Columns.
+    /// The width in columns.
     pub width: usize,
-    /// Whether it has colours.
+    /// Whether colours are enabled.
     pub colour: bool,
-    /// Whether every run is wanted, however many screens that takes.
+    /// Whether to show every run, however many screens that takes.
     pub all: bool,
 }
 
-/// The result for a terminal; orders come in blocks, as the order systems of exchanges print them.
+/// Renders the result for a terminal; orders come in blocks, in the form of exchanges' order systems.
 pub fn terminal(result: &ResultFile, screen: &Screen) -> String {
     let width = screen.width.max(NARROWEST);
     let page = Page { result, titles: Titles::of(result), width, ink: Ink::new(screen.colour) };
@@ -34,26 +34,26 @@ pub fn terminal(result: &ResultFile, screen: &Screen) -> String {
 /// Lines of a screen.
 const LINES: usize = 40;
 
-/// What a part of the overview takes at most, in lines: headlines, reasons why runs are not valid, ratios.
+/// Max lines of parts of the overview: headlines, reasons for invalid runs, ratios.
 const HEADLINES: usize = 14;
 const REASONS: usize = 4;
 const RATIOS: usize = 8;
 
-/// Where runs are many, what of the machine is told: what bounds every figure.
+/// The facts of the machine in the overview: they bound every figure.
 const FLOOR: [&str; 4] = ["processor", "processors", "one cache line takes", "spin gap, 99.99%"];
 
-/// The least columns that a table can be read in.
+/// Min width of a readable table.
 const NARROWEST: usize = 60;
 
-/// Columns of a hop's name, unless one is longer, of its count, and of a time.
+/// Columns of a hop's name (unless a name is longer), of its count, and of a time.
 const NAME: usize = 20;
 const COUNT: usize = 12;
 const TIME: usize = 10;
 
-/// Percentiles that stand however narrow it is.
+/// Min percentiles, however narrow the terminal is.
 const LEAST_TIMES: usize = 3;
 
-/// A result, and how it is written.
+/// A result, and its format.
 struct Page<'a> {
     result: &'a ResultFile,
     titles: Titles,
@@ -62,7 +62,7 @@ struct Page<'a> {
 }
 
 impl Page<'_> {
-    /// All that there is.
+    /// Renders everything.
     fn whole(&self) -> String {
         let mut text = self.head(host(self.result));
         text += &self.paragraphs(&headlines(self.result), 2, |line| self.ink.strong(line));
@@ -82,7 +82,7 @@ impl Page<'_> {
         text + &note.unwrap_or_default()
     }
 
-    /// What fits a screen.
+    /// Renders a screen.
     fn overview(&self) -> String {
         let floor = host(self.result).into_iter().filter(|(label, _)| FLOOR.contains(&label.as_str())).collect();
         let mut text = self.head(floor);
@@ -97,7 +97,7 @@ impl Page<'_> {
         let mut room = LINES.saturating_sub(lines(&text) + lines(&ratios) + lines(&end));
         for (index, table) in tables.iter().enumerate() {
             let whole = self.table(table, usize::MAX);
-            // The first one stands in any case, the others whole or not at all.
+            // The first table is always shown, the others completely or not at all.
             if lines(&whole) <= room || index == 0 {
                 let shown = if lines(&whole) <= room { whole } else { self.table(table, room.max(LEAST_TABLE)) };
                 room = room.saturating_sub(lines(&shown));
@@ -116,7 +116,7 @@ impl Page<'_> {
         text + "\n"
     }
 
-    /// Why runs are not valid, each reason once, with the first run that has it.
+    /// Returns the reasons for invalid runs, each once, with the first run that has it.
     fn reasons(&self) -> String {
         let mut told: Vec<&str> = Vec::new();
         let mut sentences = Vec::new();
@@ -129,19 +129,19 @@ impl Page<'_> {
         self.paragraphs(&sentences, 4, |line| self.ink.alarm(line))
     }
 
-    /// How the rest is had.
+    /// Returns how to see the rest.
     fn end(&self) -> String {
         let runs = count(self.result.runs.len() as u64);
         format!("\n{}", self.faint(&format!("{runs} runs, each in full: --all. Charts of them: --html FILE."), 2))
     }
 
-    /// A table of as many columns as fit, and of so many lines; the name on the left.
+    /// Renders a table with the columns that fit and at most `most` lines; the name is on the left.
     fn table(&self, table: &PlainTable, most: usize) -> String {
         let longest = |column: usize| {
             let cells = std::iter::once(&table.header).chain(&table.rows).map(|row| row[column].chars().count());
             cells.max().unwrap_or(0) + 2
         };
-        // A column of nothing is left out.
+        // Columns without a value are omitted.
         let says = |column: &usize| *column == 0 || table.rows.iter().any(|row| row[*column] != NONE);
         let widths: Vec<usize> = (0..table.header.len()).map(longest).collect();
         let name = widths[0].min(self.width / 2);
@@ -170,7 +170,7 @@ impl Page<'_> {
 
     fn run(&self, run: &Run) -> String {
         let mut text = self.paragraphs(&[self.titles.numbered(run)], 2, |line| self.ink.accent(line));
-        // A long name is whole where there is room: its end may be what tells it from another one.
+        // A long name is shown whole if there is room: its end may distinguish it from another name.
         let room = self.width.saturating_sub(2 + COUNT + TIME + LEAST_TIMES * TIME);
         let longest = run.hops.keys().map(|hop| hop.chars().count()).max().unwrap_or(0);
         let name = longest.min(room).max(NAME);
@@ -187,7 +187,7 @@ impl Page<'_> {
         text + &self.paragraphs(&[format!("  {}", facts.join(" · "))], 2, str::to_owned)
     }
 
-    /// A hop's lines; its name is as wide as its column.
+    /// Renders a hop's lines; its name has the width of its column.
     fn hop(&self, name: &str, hop: &Hop, shown: &[usize]) -> String {
         let mut text = format!("{}\n", row(name, hop.count, hop.percentiles(), hop.max_ns, shown));
         if let Some(rest) = &hop.unstalled {
@@ -206,7 +206,7 @@ impl Page<'_> {
         self.paragraphs(verdict, 4, |line| self.ink.alarm(line)) + &self.paragraphs(&notes, 4, str::to_owned)
     }
 
-    /// The comparisons that no headline tells, so many of them.
+    /// Renders at most `most` lines of the comparisons that no headline reports.
     fn ratios(&self, most: usize) -> String {
         let untold = untold(self.result);
         if untold.is_empty() {
@@ -227,7 +227,7 @@ impl Page<'_> {
     }
 }
 
-/// The lines of a table that is cut, at the least.
+/// Min lines of a cut table.
 const LEAST_TABLE: usize = 10;
 
 fn row(name: &str, samples: u64, percentiles: [Option<u64>; 6], max_ns: Option<u64>, shown: &[usize]) -> String {
@@ -236,7 +236,7 @@ fn row(name: &str, samples: u64, percentiles: [Option<u64>; 6], max_ns: Option<u
     format!("  {name}{:>COUNT$}{times}", count(samples))
 }
 
-/// A name in so many columns.
+/// Pads or cuts a name to `columns` columns.
 fn padded(name: &str, columns: usize) -> String {
     let name: String = plain(name).chars().take(columns).collect();
     format!("{name:<columns$}")
@@ -246,7 +246,7 @@ fn lines(text: &str) -> usize {
     text.lines().count()
 }
 
-/// The first lines, and how many more there are.
+/// Returns the first lines, and the number of further ones.
 fn cut(text: &str, most: usize) -> String {
     let all = lines(text);
     if all <= most {

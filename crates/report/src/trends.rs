@@ -1,4 +1,4 @@
-//! Results of one machine over time: a chart a figure, with the place where it changed, as text and as a page.
+//! Results of a machine over time: a chart per figure, with the place of its change, as text and as a page.
 
 use super::axis::Axis;
 use super::chart::{Frame, WIDTH, drawing, look};
@@ -7,25 +7,25 @@ use super::markup::{escaped, plain};
 use super::page::{self, folded, list, table};
 use super::quantity::{NONE, bytes, duration, figure, short};
 
-/// Results of one workload, the oldest first.
+/// Results of a workload, the oldest first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trends {
     /// The workload.
     pub workload: String,
-    /// The machine that they are of.
+    /// The machine of the results.
     pub machine: String,
-    /// When each was made, and of which source.
+    /// The time and the source of each result.
     pub moments: Vec<Moment>,
     /// The figures.
     pub trends: Vec<Trend>,
-    /// What the reader should know.
+    /// Notes for the reader.
     pub notes: Vec<String>,
 }
 
 /// A result file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Moment {
-    /// When its command began, in RFC 3339.
+    /// The start time of its command, in RFC 3339.
     pub started_at: String,
     /// The version of Tickpath.
     pub tickpath: String,
@@ -36,41 +36,41 @@ pub struct Moment {
 /// A figure over time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trend {
-    /// What was run.
+    /// The setting that was run.
     pub what: String,
-    /// The name that a result gives the figure.
+    /// The figure's name in results.
     pub metric: String,
-    /// A place for each file; empty where it lacks the figure.
+    /// A value for each file; `None` where the file lacks the figure.
     pub values: Vec<Option<f64>>,
-    /// Where it changed, if it did.
+    /// The change, if there is any.
     pub step: Option<Step>,
 }
 
-/// Where a figure changed.
+/// The change of a figure.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Step {
     /// The first file with the new value.
     pub at: usize,
-    /// The median from there on over the median before.
+    /// The median from there on, divided by the median before.
     pub ratio: f64,
-    /// How often files in any order would show such a change somewhere in the table.
+    /// The share of random orders of the files that would show such a change somewhere in the table.
     pub chance: f64,
 }
 
-/// Below so many files nothing can be told from chance.
+/// Min files for telling a change from chance.
 const TELLING: usize = 8;
 
-/// Charts that are not folded.
+/// Max charts that are not folded.
 const OPEN: usize = 12;
 
-/// A chart's measures, in its own units.
+/// Sizes in units of the drawing.
 const TOP: f64 = 14.0;
 const BOTTOM: f64 = 134.0;
 const HEIGHT: f64 = 170.0;
 const RIGHT: f64 = WIDTH - 36.0;
 
 impl Trends {
-    /// For a terminal: what changed and since when, the largest change first, and a count of the rest.
+    /// Renders for a terminal: the changes and their dates, the largest first, and a count of the rest.
     pub fn text(&self) -> String {
         let mut text = format!("{}\n", plain(&self.title()));
         let changed = self.changed();
@@ -97,7 +97,7 @@ impl Trends {
         format!("{}: {results}, {first} to {last}, {}", self.workload, self.machine)
     }
 
-    /// The figures that changed, the largest change first.
+    /// Returns the figures that changed, the largest change first.
     fn changed(&self) -> Vec<&Trend> {
         let size = |trend: &Trend| trend.step.map_or(0.0, |step| step.ratio.ln().abs());
         let mut changed: Vec<&Trend> = self.trends.iter().filter(|trend| trend.step.is_some()).collect();
@@ -116,7 +116,7 @@ impl Trends {
         }
     }
 
-    /// `1.93 times as much since commit 4f2a1bc of 2026-11-12 (by chance in 0.1 % of tables)`.
+    /// Returns `1.93 times as much since commit 4f2a1bc of 2026-11-12 (by chance in 0.1 % of tables)`.
     fn sentence(&self, trend: &Trend) -> String {
         let Some(Step { at, ratio, chance }) = trend.step else { return String::new() };
         let since = self.moments.get(at).map_or_else(|| NONE.to_owned(), Moment::named);
@@ -164,7 +164,7 @@ impl Trends {
         page::figure(&caption, &remark, &drawing(HEIGHT, &caption, &description, &body), &self.table(trend))
     }
 
-    /// The day of a file, at a mark that is one.
+    /// Returns the day of a file, for a mark on a file.
     fn mark(&self, place: f64) -> String {
         let whole = (place.fract() == 0.0).then_some(place as usize);
         whole.and_then(|place| self.moments.get(place)).map_or_else(String::new, |moment| moment.day().to_owned())
@@ -186,7 +186,7 @@ impl Moment {
         self.started_at.get(..10).unwrap_or(&self.started_at)
     }
 
-    /// The commit and the day, or the version and the day.
+    /// Returns the commit and the day, or the version and the day.
     fn named(&self) -> String {
         match &self.commit {
             Some(commit) => format!("commit {} of {}", abbreviated(commit), self.day()),
@@ -195,14 +195,14 @@ impl Moment {
     }
 }
 
-/// One page of several histories.
+/// Returns a page of several histories.
 pub fn page(histories: &[Trends]) -> String {
     let sections: String = histories.iter().map(Trends::section).collect();
     let header = "<header>\n<p class=\"brand\">tickpath</p>\n<h1>history</h1>\n</header>\n";
     html::document("history", &format!("{header}{sections}"))
 }
 
-/// How the marks of a figure's axis are printed.
+/// Returns the format of the marks of a figure's axis.
 fn print(metric: &str) -> fn(f64) -> String {
     match metric {
         name if name.ends_with("_ns") => duration,
@@ -211,7 +211,7 @@ fn print(metric: &str) -> fn(f64) -> String {
     }
 }
 
-/// Nine digits, and whether the tree differed from it.
+/// Returns nine digits of the commit, and whether the tree differed from it.
 fn abbreviated(commit: &str) -> String {
     let (id, differs) = commit.split_once('-').map_or((commit, String::new()), |(id, how)| (id, format!("-{how}")));
     format!("{}{differs}", id.get(..9).unwrap_or(id))

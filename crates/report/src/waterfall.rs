@@ -1,5 +1,5 @@
-//! Where the time goes: the parts of one message's time as bars, each beginning where the one before ended, and under
-//! their sum what was measured as a whole.
+//! The breakdown of a message's time: its parts as bars, each beginning where the previous part ended, and below their
+//! sum the hops that cover the whole.
 
 use super::markup::escaped;
 use super::names::Titles;
@@ -9,7 +9,7 @@ use super::quantity::{duration, share};
 use super::sentence::middle;
 use tickpath_result::{ResultFile, Run, StageKind};
 
-/// The path and the parts of each kind of run.
+/// Returns the path and the parts of each kind of run.
 pub(super) fn section(result: &ResultFile, titles: &Titles) -> Option<Section> {
     let figures: Vec<String> =
         titles.first_runs(result).into_iter().filter_map(|run| figure(run, &titles.title(run))).collect();
@@ -20,16 +20,16 @@ pub(super) fn section(result: &ResultFile, titles: &Titles) -> Option<Section> {
     Section::new("Where the time goes", lead, &folded(&figures, OPEN, "runs"))
 }
 
-/// Figures that are not folded.
+/// Max figures that are not folded.
 const OPEN: usize = 4;
 
-/// Stages of a process before its call: what is measured as a whole begins after them.
+/// Stages of a process before its call: hops that cover the whole begin after them.
 const BEFORE_THE_CALL: [&str; 3] = ["interpreter_start", "import_redis", "script_until_call"];
 
-/// Hops that hold a whole message, the one that stages are parts of first.
+/// Hops that cover a whole message, in order of preference.
 const WHOLES: [&str; 3] = ["one_way", "round_trip", "publish"];
 
-/// A part of one message's time.
+/// A part of a message's time.
 struct Part {
     name: String,
     label: String,
@@ -38,18 +38,18 @@ struct Part {
     kind: StageKind,
 }
 
-/// The parts of a run, and what it measured as a whole.
+/// The parts of a run, and its measurements of the whole.
 struct Waterfall {
     parts: Vec<Part>,
     wholes: Vec<(String, f64)>,
-    /// The parts from the call on.
+    /// The sum of the parts from the call on.
     sum_ns: f64,
-    /// What the shares are parts of: the message as it was measured, or else the sum.
+    /// The total that shares refer to: the measured message, or otherwise the sum.
     shared_ns: f64,
 }
 
 impl Waterfall {
-    /// None of fewer than two parts.
+    /// Returns `None` for fewer than two parts.
     fn of(run: &Run) -> Option<Self> {
         let parts = parts(run);
         if parts.len() < 2 {
@@ -61,7 +61,7 @@ impl Waterfall {
         Some(Self { parts, wholes, sum_ns, shared_ns: message_ns.unwrap_or(sum_ns).max(1.0) })
     }
 
-    /// What the width of a row stands for.
+    /// Returns the time of a full row.
     fn most_ns(&self) -> f64 {
         self.wholes.iter().map(|(_, ns)| *ns).fold(self.sum_ns, f64::max).max(1.0)
     }
@@ -76,7 +76,7 @@ impl Waterfall {
                 }
                 None => kind.name().to_owned(),
             };
-            // A process pays that once: beside it no part of a message could be seen.
+            // A process pays this time only once: on the same scale no part of a message would be visible.
             if is_before(name) {
                 body += &row(label, &escaped(&duration(*ns)), "", &known);
                 continue;
@@ -109,7 +109,7 @@ fn row(name: &str, flow: &str, share: &str, known: &str) -> String {
     )
 }
 
-/// From when on a run's message is timed.
+/// Returns the start of a run's timed message.
 fn timed_from(run: &Run) -> String {
     run.timed_from.as_ref().map_or_else(|| "one message".to_owned(), |moment| format!("from its {moment}"))
 }
@@ -125,12 +125,12 @@ fn figure(run: &Run, title: &str) -> Option<String> {
     (!parts.is_empty()).then(|| format!("<figure{}>\n{caption}\n{}</figure>\n", class(run), parts.concat()))
 }
 
-/// A name without its joints.
+/// Returns a name with spaces for underscores.
 fn words(name: &str) -> String {
     name.replace('_', " ")
 }
 
-/// The ways of the path, hops among them, then the stages that lie on none.
+/// Returns the ways of the path, hops among them, then the stages outside the path.
 fn parts(run: &Run) -> Vec<Part> {
     let ways = ways(run);
     let is_told = |name: &str| !ways.is_empty() && is_way(name);
@@ -146,7 +146,7 @@ fn parts(run: &Run) -> Vec<Part> {
     ways.into_iter().map(way).chain(stages).collect()
 }
 
-/// Every hop over several stations from where the path begins to where it ends at the latest; of other stages the hop
+/// Returns every hop over several stations from the path's beginning to its end at the latest; for other stages the hop
 /// that they are parts of.
 fn wholes(run: &Run, parts: &[Part]) -> Vec<(String, f64)> {
     let mut ways = parts.iter().filter(|part| is_way(&part.name));
@@ -158,7 +158,8 @@ fn wholes(run: &Run, parts: &[Part]) -> Vec<(String, f64)> {
     whole.into_iter().collect()
 }
 
-/// A bar in a cell, with its time beside it where there is room, else in it. Places are percent of the cell's width.
+/// Draws a bar in a cell, with its time beside it if there is room, otherwise inside. Positions are percent of the
+/// cell's width.
 fn bar(from: f64, width: f64, look: &str, time: &str) -> String {
     let (end, width) = (from + width, width.max(LEAST));
     let drawn = format!("<rect class=\"bar {look}\" x=\"{from:.2}%\" y=\"3\" width=\"{width:.2}%\" height=\"14\"/>");
@@ -180,5 +181,5 @@ fn bar(from: f64, width: f64, look: &str, time: &str) -> String {
     )
 }
 
-/// The narrowest bar that is still seen, in percent.
+/// Min width of a visible bar, in percent.
 const LEAST: f64 = 0.35;

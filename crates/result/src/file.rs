@@ -16,7 +16,7 @@ pub enum LoadError {
     Read {
         /// Which file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         reason: io::Error,
     },
     /// The file ends in the middle.
@@ -81,7 +81,7 @@ pub enum SaveError {
     Write {
         /// Which file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         reason: io::Error,
     },
 }

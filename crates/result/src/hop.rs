@@ -205,7 +205,7 @@ fn known_percentiles(histogram: &Histogram<u64>, max_ns: Option<u64>) -> [Option
     })
 }
 
-/// What is in the tail of the one and not of the other was left out as the host's.
+/// Returns the share of the tail that was left out as the host's: in `raw` and not in `unstalled`.
 fn stall_share(raw: &Histogram<u64>, unstalled: &Histogram<u64>) -> Option<f64> {
     let Percentile { quantile, samples, .. } = PERCENTILES[4];
     if raw.len() < samples {

@@ -51,7 +51,7 @@ pub const HOPS: &[(&str, &str)] = &[
 /// How hops of a user's own code begin.
 pub const OWN: &str = "own.";
 
-/// What such a hop is called, and what it is; [`is_own`] knows the name that it may have.
+/// Form of the name of such a hop, and its meaning; [`is_own`] checks a name.
 pub const OWN_HOP: (&str, &str) = ("own.NAME", "A user's own code, from one stamp that it took to another.");
 
 /// Letters of that name, at most.

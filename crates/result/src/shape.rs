@@ -39,7 +39,7 @@ pub struct ResultFile {
     /// Ratios between runs of this file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub comparisons: Vec<Comparison>,
-    /// What the workload makes of them all, in sentences, the most telling first.
+    /// Conclusions of the workload from all runs, in sentences, the most important first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<String>,
     /// Published figures that runs of this file repeat.
@@ -81,13 +81,13 @@ pub struct Host {
 /// One run of one target.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Run {
-    /// What was measured, as a URL.
+    /// Target of the measurement, as a URL.
     pub target: String,
     /// The client that was driven: `rust`, `redis-py`, …
     pub client: String,
     /// Which repetition, from 1.
     pub repeat: u32,
-    /// What state the path was in.
+    /// State of the path.
     pub phase: Phase,
     /// How the parts were put on threads: `inline`, `split`, `mutex`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -100,19 +100,19 @@ pub struct Run {
     /// Sentences for the reader: why a run is invalid, what is special about it.
     #[serde(default)]
     pub notes: Vec<String>,
-    /// What the run shows, where that is more than its leading hop.
+    /// Conclusions from the run beyond its leading hop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finding: Option<String>,
     /// From which moment on a message of the stages is timed: its `call`, or its `intended time`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timed_from: Option<String>,
-    /// What answered, and what asked.
+    /// Server that answered, and client that asked.
     #[serde(default, skip_serializing_if = "Software::is_unknown")]
     pub software: Software,
     /// The settings of the run.
     #[serde(default)]
     pub params: Params,
-    /// What became of the messages.
+    /// Outcome of the messages.
     pub counts: Counts,
     /// Messages received a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -126,13 +126,13 @@ pub struct Run {
     /// The machine just before and just after the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub floor: Option<Floor>,
-    /// What is neither a hop nor a count; [`FIGURES`](crate::FIGURES) names them all.
+    /// Values that are neither hops nor counts; [`FIGURES`](crate::FIGURES) names them all.
     #[serde(default)]
     pub figures: BTreeMap<String, f64>,
     /// The share of each process or worker.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub actors: Vec<Actor>,
-    /// What changed during the run.
+    /// Events during the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub series: Vec<Series>,
     /// Where the time of one message goes.
@@ -156,7 +156,7 @@ pub enum Phase {
     Steady,
 }
 
-/// What answered, and what asked.
+/// Server that answered, and client that asked.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Software {
     /// The server's name.
@@ -174,7 +174,7 @@ pub struct Software {
     /// The client library's version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_version: Option<String>,
-    /// What the client runs on: an interpreter and its version.
+    /// Runtime of the client: an interpreter and its version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runtime: Option<String>,
 }
@@ -187,7 +187,7 @@ pub struct Params(
     pub BTreeMap<String, Value>,
 );
 
-/// What became of the messages.
+/// Outcome of the messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Counts {
@@ -237,7 +237,7 @@ pub struct Floor {
 pub struct Actor {
     /// Which one.
     pub name: String,
-    /// What it does: `pusher`, `puller`, `publisher`, …
+    /// Role of the process: `pusher`, `puller`, `publisher`, …
     pub role: String,
     /// Messages that it handled.
     pub count: u64,
@@ -249,7 +249,7 @@ pub struct Actor {
 /// A value over the time of the run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Series {
-    /// What it is, the unit last.
+    /// Name of the value, its unit last.
     pub name: String,
     /// When, from the start of the run.
     pub t_ns: Vec<u64>,
@@ -262,7 +262,7 @@ pub struct Series {
 pub struct Stage {
     /// Which part; `FROM_to_TO` for the way between two stations of the path.
     pub name: String,
-    /// What happens in it, where the name alone does not tell.
+    /// Content of the step, where the name alone does not show it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// Its median; null if there is none.
@@ -283,16 +283,16 @@ pub enum StageKind {
     Measured,
     /// It has no stamps of its own: its time was had elsewhere, or by a share, and lies between two bounds.
     Bounded,
-    /// What remains of the whole.
+    /// Remainder of the whole.
     Unexplained,
 }
 
 /// Two runs of this file, compared.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Comparison {
-    /// What is compared: `redis_to_log_tick_to_order` is Redis divided by the log.
+    /// Name of the comparison: `redis_to_log_tick_to_order` is Redis divided by the log.
     pub name: String,
-    /// What of it: `p50_ns`, `throughput_per_s`, …
+    /// Compared value: `p50_ns`, `throughput_per_s`, …
     pub figure: String,
     /// The first system's figure.
     pub a: Option<f64>,
@@ -310,7 +310,7 @@ pub struct Comparison {
     /// The pairs that it is of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pairs: Option<u32>,
-    /// What bounds the ratio, or why there is none.
+    /// Bounds of the ratio, or the reason why there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// The difference between the two, in words.
@@ -326,9 +326,9 @@ pub struct Comparison {
 pub struct Published {
     /// Which experiment.
     pub experiment: String,
-    /// What of it.
+    /// Compared value.
     pub what: String,
-    /// What both figures are.
+    /// Meaning of both figures.
     pub unit: PublishedUnit,
     /// The published figure.
     pub published: f64,
@@ -338,7 +338,7 @@ pub struct Published {
     pub ours: f64,
     /// The command that made ours.
     pub command: String,
-    /// What is wrong or special about the published one.
+    /// Fault or special condition of the published figure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remark: Option<String>,
 }
@@ -378,7 +378,7 @@ impl ResultFile {
 }
 
 impl Run {
-    /// What was sent together, as text.
+    /// Messages that were sent together, as text.
     pub fn batch_text(&self) -> Option<String> {
         match self.batch.as_ref()? {
             Value::String(name) => Some(name.clone()),

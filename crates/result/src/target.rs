@@ -1,6 +1,6 @@
-//! What a target is called, and what of its URL nobody is told.
+//! Names of targets, and the parts of their URLs that are secret.
 
-/// What a target is called in names of comparisons and in tables: `log`, `redis`, `redis-streams`, `jetstream`, …;
+/// Returns the name of a target in comparisons and tables: `log`, `redis`, `redis-streams`, `jetstream`, …;
 /// by its scheme, if it has no other name here.
 pub fn short_name(url: &str) -> String {
     let scheme = url.split("://").next().unwrap_or(url);

@@ -1,4 +1,4 @@
-//! What an order is held against: definitions, and the table of checks.
+//! Pre-trade risk: trading definitions, and the table of checks.
 //!
 //! ```text
 //!   Instrument · AccountLimits · SymbolLimits ┐
@@ -6,13 +6,13 @@
 //!   the order, what its account has and did   ┘    Rare ───> check_rare ─┴──> Refusal: denial, limit, value
 //! ```
 //!
-//! Nothing is kept here: whoever asks gathers the facts, and the same facts give the same answer.
+//! No state is kept here: the caller gathers the facts, and the same facts give the same result.
 //!
-//! | file            | what it answers                                      |
+//! | file            | contents                                             |
 //! |-----------------|------------------------------------------------------|
-//! | `definition.rs` | what can be traded, by whom, where, how much of it   |
-//! | `risk.rs`       | the table of checks, and why a request is denied     |
-//! | `rare.rs`       | the checks that are off for most                     |
+//! | `definition.rs` | instruments, limits, rights, venues, retry rules     |
+//! | `risk.rs`       | the table of checks, and the denial codes            |
+//! | `rare.rs`       | the optional checks                                  |
 
 mod definition;
 mod rare;

@@ -1,49 +1,49 @@
-//! The checks that are off for most: those of instruments, of an account in one symbol, of sessions and of the firm.
+//! The optional checks: those of instruments, of an account in one symbol, of sessions and of the firm.
 
 use crate::risk::{CHECKS, Check, Facts, Refusal, at_least, at_most, checks, divided_by, inlined, unless_zero};
 use crate::{Denial, FirmLimits, Instrument, SessionRules, SymbolLimits};
 
-/// What these checks look at, beside the facts of all others. Units are theirs.
+/// Facts for the optional checks, beside those of all other checks. Units are the same as in [`Facts`].
 pub struct Rare<'a> {
-    /// What the other checks look at.
+    /// Facts of the other checks.
     pub facts: &'a Facts<'a>,
-    /// What is traded.
+    /// Instrument of the order.
     pub instrument: &'a Instrument,
-    /// What the session that asks is allowed.
+    /// Rules of the requesting session.
     pub session: SessionRules,
-    /// What the account may do in the symbol.
+    /// Limits of the account in the symbol.
     pub own: SymbolLimits,
-    /// What all accounts together may do.
+    /// Limits of all accounts together.
     pub firm: FirmLimits,
-    /// It names a price.
+    /// The order has a limit price.
     pub is_limit: bool,
-    /// It sells.
+    /// The order sells.
     pub is_sell: bool,
-    /// Of the day, UTC.
+    /// Second of the day, UTC.
     pub second: u32,
-    /// Of the session in its open window, this one included.
+    /// Messages of the session in its open window, this message included.
     pub session_messages: u64,
-    /// New orders and replaces for the symbol in its open window, this one included.
+    /// New orders and replaces for the symbol in its open window, this request included.
     pub symbol_messages: u64,
-    /// Of all accounts in the firm's open window, this one included.
+    /// Messages of all accounts in the firm's open window, this message included.
     pub firm_messages: u64,
-    /// Of the account today, with this one.
+    /// Messages of the account today, this message included.
     pub messages: u64,
-    /// Of the account today.
+    /// Fills of the account today.
     pub fills: u64,
-    /// Since the latest order like this one; the largest number if there was none.
+    /// Nanoseconds since the latest equal order; `u64::MAX` if there was none.
     pub since_like_ns: u64,
-    /// Live orders of all accounts with this one.
+    /// Live orders of all accounts, this order included.
     pub firm_orders: u32,
-    /// What all accounts have traded and have open without the request.
+    /// Traded and open value of all accounts without the request.
     pub firm_used: i128,
-    /// The price at which it would trade.
+    /// Price at which the order would trade.
     pub at: i64,
-    /// The price of the account's own order which it would meet.
+    /// Price of the account's own order that this order would trade with.
     pub met: Option<i64>,
-    /// Of all positions of the account with the order, if that makes it more.
+    /// Value of all positions of the account with the order, if the order increases it.
     pub gross_value: i128,
-    /// Of the account today, if the order does more than close.
+    /// Loss of the account today, if the order does more than close a position.
     pub loss: i128,
 }
 
@@ -100,7 +100,7 @@ checks! {
         "accounts.csv" "max_loss", "what the account has lost since the day began, at the latest prices";
 }
 
-/// There is no other order to be met.
+/// Passes if there is no own order on the other side to trade with.
 #[inline(always)]
 fn apart(other: i128, _price: impl Fn() -> i128) -> bool {
     other == i128::MAX
@@ -121,7 +121,7 @@ impl Rare<'_> {
         if self.is_limit { self.facts.price.into() } else { 0 }
     }
 
-    /// Whatever a market order comes to, it names no price.
+    /// Returns the price band; a market order names no price, so any price passes.
     fn band(&self) -> (i128, i128) {
         match (self.instrument.lowest_price.0, self.instrument.highest_price.0) {
             (0, 0) => (i128::MIN, i128::MAX),
@@ -142,7 +142,7 @@ impl Rare<'_> {
         if self.own.no_short == 0 || self.facts.increase == 0 { i128::MAX } else { 0 }
     }
 
-    /// A replace that adds nothing passes, wherever the position stands.
+    /// Returns the position if the request is filled. A replace that adds nothing passes at any position.
     fn reach(&self) -> i128 {
         match self.facts.increase {
             0 => i128::MIN,
@@ -151,7 +151,7 @@ impl Rare<'_> {
     }
 }
 
-/// The checks in the order in which they are made, as rows of a Markdown table.
+/// Returns the checks in their order, as rows of a Markdown table.
 pub fn checks_table() -> String {
     let quoted = |names: &str| match names {
         "" => String::new(),

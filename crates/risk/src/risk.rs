@@ -1,10 +1,10 @@
-//! Why a request is denied, and the table of checks.
+//! The denial codes, and the table of checks.
 
 use tickpath_market::OrderType;
 
 use crate::AccountLimits;
 
-/// Why a request was denied.
+/// Reason of a denial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 #[repr(u16)]
 pub enum Denial {
@@ -25,10 +25,10 @@ pub enum Denial {
     /// The account has no limits.
     #[error("the account is not defined; give it limits")]
     UnknownAccount = 5,
-    /// The symbol is no instrument.
+    /// The symbol has no instrument.
     #[error("the symbol is not defined; add the instrument")]
     UnknownSymbol = 6,
-    /// There is no such order of this session and account, nor one with this id that the session may name.
+    /// The session and account have no such order, and the session may not name one with this id.
     #[error(
         "there is no such order in this session and account; name it by the id of its new order, or by the OMS's order id if the session may trade for its account"
     )]
@@ -36,7 +36,7 @@ pub enum Denial {
     /// The order has ended or is filled.
     #[error("the order has ended or is filled; there is nothing left to change")]
     TooLate = 8,
-    /// A request for this order is on its way.
+    /// Another request for this order is in flight.
     #[error("a request for this order is on its way; wait for its answer")]
     AlreadyPending = 9,
     /// The state of the order cannot be known.
@@ -55,7 +55,7 @@ pub enum Denial {
     /// [`SessionRules::withheld`](crate::SessionRules::withheld).
     #[error("the session may not make requests of this kind; have the kind added to its rights")]
     NotPermitted = 14,
-    /// The OMS sees no ticks.
+    /// The OMS receives no ticks.
     #[error("this OMS sees no ticks, so no trigger would ever fire; name their topic in its file: ticks = \"TOPIC\"")]
     NoTicks = 15,
     /// The order has no trigger, or it has fired.
@@ -91,13 +91,13 @@ pub enum Denial {
     /// The position with all working orders would be too large. In units of 10⁻⁸.
     #[error("the position with working orders would pass the account's limit; cancel working orders or trade out")]
     Position = 28,
-    /// The request was sent too long ago. In nanoseconds.
+    /// The request is too old. In nanoseconds.
     #[error("the request is too old: it waited on its way, or here; send it again if it is still meant")]
     RequestAge = 29,
     /// Too many orders are open. Limit and value: orders.
     #[error("the account has too many open orders; cancel some")]
     OpenOrders = 30,
-    /// What the account has traded and has open would be worth too much. In units of 10⁻¹⁶.
+    /// The account's traded and open value would be too large. In units of 10⁻¹⁶.
     #[error(
         "the account's credit is used up by what it traded and has open; cancel working orders or raise the credit"
     )]
@@ -135,7 +135,7 @@ pub enum Denial {
     /// Too many messages for so few fills. Limit and value: messages of the day.
     #[error("the account sent too many messages today for what it traded; only cancels pass until more is filled")]
     OrderToTrade = 42,
-    /// The order is like one that was let through just before. Limit and value: nanoseconds.
+    /// The order equals one that passed just before. Limit and value: nanoseconds.
     #[error("an order like this one was let through just before; send it again later if it is meant")]
     DuplicateOrder = 43,
     /// The quantity is over the session's limit. In units of 10⁻⁸.
@@ -152,7 +152,7 @@ pub enum Denial {
         "the position with working orders would pass the account's limit in this symbol; cancel working orders or trade out"
     )]
     SymbolPosition = 47,
-    /// The account would be short. Limit 0, value: by how much, in units of 10⁻⁸.
+    /// The account would be short. Limit 0, value: the short quantity, in units of 10⁻⁸.
     #[error("the account may not sell this symbol short; sell no more than it has, working orders included")]
     ShortSale = 48,
     /// The quantity is over the firm's limit. In units of 10⁻⁸.
@@ -164,7 +164,7 @@ pub enum Denial {
     /// Too many orders of the firm are open. Limit and value: orders.
     #[error("the firm's accounts have too many open orders; cancel some")]
     FirmOpenOrders = 51,
-    /// What the firm has traded and has open would be worth too much. In units of 10⁻¹⁶.
+    /// The firm's traded and open value would be too large. In units of 10⁻¹⁶.
     #[error(
         "the firm's credit is used up by what its accounts traded and have open; cancel working orders or raise the credit"
     )]
@@ -184,39 +184,39 @@ pub enum Denial {
     DailyLoss = 55,
 }
 
-/// One row of the table of the checks.
+/// A row of the table of checks.
 pub(crate) struct Check {
     pub(crate) denial: Denial,
-    /// Where its limit stands, what it is called there, and what it measures.
+    /// File of the limit, its name there, and the measured value.
     pub(crate) place: &'static str,
     pub(crate) limit: &'static str,
     pub(crate) what: &'static str,
 }
 
-/// What the limit and the value of a denial are numbers of.
+/// Unit of a denial's limit and value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Measure {
-    /// Of nothing that anybody could change: the reason says it all.
+    /// No unit: the reason alone explains the denial.
     Nothing,
     /// Messages, orders, requests.
     Count,
-    /// Prices and quantities, in 10⁻⁸.
+    /// Prices and quantities, in units of 10⁻⁸.
     Decimal,
-    /// Amounts of currency, in 10⁻¹⁶.
+    /// Amounts of currency, in units of 10⁻¹⁶.
     Money,
     /// Times, in nanoseconds.
     Nanoseconds,
 }
 
-/// From one table its documentation, and the checks one after the other: called through pointers they took a third of
-/// the core's time.
+/// Makes the documentation and the checks from one table. The checks are inlined in sequence: called through pointers,
+/// they took a third of the core's time.
 macro_rules! checks {
     ($check:ident of $facts:ident, $table:ident;
      $($denial:ident: $value:expr, $bound:ident $limit:expr; $place:literal $name:literal, $what:literal;)+) => {
         pub(crate) const $table: &[Check] =
             &[$(Check { denial: Denial::$denial, place: $place, limit: $name, what: $what },)+];
 
-        /// Runs the checks in the order of the table; the first that breaks denies.
+        /// Runs the checks in the order of the table and returns the first denial.
         #[inline]
         pub fn $check(facts: &$facts<'_>) -> Result<(), Refusal> {
             $(
@@ -263,7 +263,7 @@ checks! {
         "accounts.csv" "credit", "value of what the account traded since the day began and of what its open orders may still trade";
 }
 
-/// Nothing is measured against no limit.
+/// Computes no value where there is no limit.
 #[inline(always)]
 pub(crate) fn at_most(limit: i128, value: impl Fn() -> i128) -> bool {
     limit == i128::MAX || value() <= limit
@@ -274,7 +274,7 @@ pub(crate) fn at_least(limit: i128, value: impl Fn() -> i128) -> bool {
     value() >= limit
 }
 
-/// A limit of zero is none.
+/// Converts a limit of zero to none (`i128::MAX`).
 #[inline(always)]
 pub(crate) fn unless_zero(limit: impl Into<i128>) -> i128 {
     match limit.into() {
@@ -283,7 +283,7 @@ pub(crate) fn unless_zero(limit: impl Into<i128>) -> i128 {
     }
 }
 
-/// All that is measured is a whole number of the limit.
+/// Passes values that are whole multiples of the limit.
 #[inline(always)]
 pub(crate) fn divided_by(limit: i128, value: impl Fn() -> i128) -> bool {
     limit == 0 || value() % limit == 0
@@ -294,77 +294,78 @@ pub(crate) fn inlined<F>(measure: impl Fn(&F) -> i128, facts: &F) -> i128 {
     measure(facts)
 }
 
-/// No value of one order, fill or position is taken for more: sums of as many as slots can name stay within 128 bits.
+/// Cap on the value of an order, a fill or a position, so that sums over all slots fit 128 bits.
 pub const MOST_VALUE: i128 = 1 << 94;
 
-/// A value times an instrument's multiplier, as far as 128 bits go.
+/// Returns a value times an instrument's multiplier, saturated at 128 bits.
 #[inline]
 pub fn times(value: i128, multiplier: i64) -> i128 {
-    // Most have none, and a product with a check costs as much as all else.
+    // Most multipliers are 1, and a checked product costs as much as all other checks.
     if multiplier == 1 { value } else { value.saturating_mul(multiplier.into()) }
 }
 
-/// What the checks look at. Prices and quantities in units of 10⁻⁸, values in units of 10⁻¹⁶ of the currency.
+/// Facts for the checks. Prices and quantities are in units of 10⁻⁸, values in units of 10⁻¹⁶ of the currency.
 pub struct Facts<'a> {
-    /// Of the order's account.
+    /// Limits of the order's account.
     pub limits: &'a AccountLimits,
-    /// Of the instrument. At least 1.
+    /// Multiplier of the instrument. At least 1.
     pub multiplier: i64,
-    /// How many kill switches cover the request.
+    /// Number of kill switches that cover the request.
     pub kills: u8,
-    /// Whether the journal's disk has failed.
+    /// The journal's disk has failed.
     pub disk_failed: bool,
-    /// Of the account in the open window, this one included.
+    /// Messages of the account in the open window, this message included.
     pub messages: u64,
     /// Limit or market.
     pub order_type: OrderType,
-    /// The limit price after the request.
+    /// Limit price after the request.
     pub price: i64,
-    /// The total after the request.
+    /// Total quantity after the request.
     pub quantity: i64,
-    /// The least total that makes sense.
+    /// Smallest total quantity that makes sense.
     pub minimum: i64,
-    /// How much exposure the request adds.
+    /// Quantity of exposure that the request adds.
     pub increase: i64,
-    /// How far the position reaches on the order's side without the increase.
+    /// Position on the order's side with working orders, without the increase.
     pub reach: i128,
-    /// Zero if there is none.
+    /// Reference price; zero if there is none.
     pub reference_price: i64,
-    /// Its age, in nanoseconds.
+    /// Age of the reference price, in nanoseconds.
     pub reference_age_ns: u64,
-    /// Since the client sent the request, in nanoseconds.
+    /// Time since the client sent the request, in nanoseconds.
     pub request_age_ns: u64,
-    /// Live orders of the account with this one.
+    /// Live orders of the account, this order included.
     pub open_orders: u32,
-    /// What the account has traded and has open without the request.
+    /// Traded and open value of the account without the request.
     pub used: i128,
-    /// How much the order would add to that.
+    /// Quantity that the request adds to the open value.
     pub adds: i64,
-    /// What it holds of it already.
+    /// Value that the order holds already.
     pub holds: i128,
-    /// What of the used is the request's own, because it has waited.
+    /// Part of `used` that belongs to the request itself, because it has waited.
     pub own: i128,
 }
 
-/// A denial with the limit and the value that broke it; both are zero where there is no measure.
+/// A denial with its limit and the value that broke it; both are zero where there is no measure.
 #[derive(Debug, Clone, Copy)]
 pub struct Refusal {
-    /// Why.
+    /// Reason of the denial.
     pub denial: Denial,
-    /// In the units of [`Denial::measure`].
+    /// Limit, in the units of [`Denial::measure`].
     pub limit: i128,
-    /// The same of what was asked for.
+    /// Value of the request, in the same units.
     pub value: i128,
 }
 
 impl Facts<'_> {
-    /// With the order as it would be; one that takes no more than it holds passes, however the account stands.
+    /// Returns the account's used credit with the order. An order that needs no more than it holds passes at any
+    /// credit.
     #[inline]
     fn credit_used(&self) -> i128 {
         self.used_with(self.used)
     }
 
-    /// The same beside so much that is used without the request.
+    /// Returns the used value with the order, given the value used without it.
     #[inline]
     pub(crate) fn used_with(&self, used: i128) -> i128 {
         let each = self.limit_or_reference().saturating_abs();
@@ -394,7 +395,7 @@ impl Facts<'_> {
         times(self.limit_or_reference() * i128::from(self.quantity), self.multiplier).saturating_abs()
     }
 
-    /// The price that the order is valued at: of a market order the reference.
+    /// Returns the price that values the order: the limit, or the reference of a market order.
     #[inline]
     pub fn limit_or_reference(&self) -> i128 {
         match self.order_type {
@@ -403,7 +404,7 @@ impl Facts<'_> {
         }
     }
 
-    /// A replace that adds nothing passes, wherever the position stands.
+    /// Returns the position if the request is filled. A replace that adds nothing passes at any position.
     #[inline]
     fn reach(&self) -> i128 {
         match self.increase {
@@ -478,7 +479,7 @@ impl Denial {
         Self::DailyLoss,
     ];
 
-    /// What its limit and its value are numbers of.
+    /// Returns the unit of its limit and value.
     pub const fn measure(self) -> Measure {
         match self {
             Self::Malformed
@@ -535,13 +536,13 @@ impl Denial {
         }
     }
 
-    /// The code in an [`OrderDenied`](tickpath_market::OrderDenied).
+    /// Returns the code in an [`OrderDenied`](tickpath_market::OrderDenied).
     #[inline]
     pub const fn code(self) -> u16 {
         self as u16
     }
 
-    /// The denial with this code, if there is one.
+    /// Returns the denial with this code, if there is one.
     pub fn from_code(code: u16) -> Option<Self> {
         Self::ALL.iter().copied().find(|denial| denial.code() == code)
     }

@@ -1,4 +1,4 @@
-//! What a Redis server is asked beyond what the bus asks of any, over a connection that is not measured.
+//! Information about a Redis server beyond the bus's own, over a connection that is not measured.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use redis::{Connection, ErrorKind, IntoConnectionInfo, RedisError, RedisResult, 
 
 use tickpath_harness::{Lab, LabError};
 
-/// How long the server may take to answer.
+/// Max time for the server to answer.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Why a server gives no answer, as a sentence with the remedy.
+/// Returns the reason for a missing answer, as a sentence with the remedy.
 pub fn no_answer(server: &str, error: &RedisError) -> LabError {
     if error.is_timeout() {
         let seconds = PATIENCE.as_secs();
@@ -32,7 +32,7 @@ pub fn no_answer(server: &str, error: &RedisError) -> LabError {
     LabError::Failed(format!("{server} does not do what it is asked ({error}); {remedy}"))
 }
 
-/// A connection that is not measured, whose calls end.
+/// Opens a connection that is not measured, with timeouts on all calls.
 pub fn dial(info: impl IntoConnectionInfo) -> RedisResult<Connection> {
     let connection = redis::Client::open(info)?.get_connection_with_timeout(PATIENCE)?;
     connection.set_read_timeout(Some(PATIENCE))?;
@@ -40,39 +40,39 @@ pub fn dial(info: impl IntoConnectionInfo) -> RedisResult<Connection> {
     Ok(connection)
 }
 
-/// A sentence about those who use the server of a URL beside us, if there are any.
+/// Returns a sentence about other clients of a URL's server, if there are any.
 pub fn others(lab: &Lab<'_>, url: &str) -> Option<String> {
     let clients = lab.about(url).settings.remove("connected_clients")?.ok()?;
-    // One of them has asked.
+    // The connection of this request does not count.
     let others = clients.parse::<u64>().ok()?.saturating_sub(1);
     (others > 0)
         .then(|| format!("the server had {others} other clients at the beginning; their load is in these figures"))
 }
 
-/// What a server counts of one command.
+/// A server's counters of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Executed {
-    /// How often it was called.
+    /// The number of calls.
     pub calls: u64,
-    /// How long all calls took, in microseconds.
+    /// The duration of all calls, in microseconds.
     pub microseconds: u64,
 }
 
 impl Executed {
-    /// What a server has counted of a command, in small letters, until now; none if it does not tell.
+    /// Returns a server's counters of a command, in lower case, so far; `None` if it does not report them.
     pub fn of(command: &str, connection: &mut Connection) -> Option<Self> {
         let about: String = redis::cmd("INFO").arg("commandstats").query(connection).ok()?;
-        // A server that has executed none has no line for it.
+        // A server that has not executed the command has no line for it.
         Some(Self::read(&about, command).unwrap_or(Self { calls: 0, microseconds: 0 }))
     }
 
-    /// What one call took since then: the mean, in nanoseconds. None if there was none.
+    /// Returns the mean time of a call since then, in nanoseconds; `None` without a call.
     pub fn since(self, before: Self) -> Option<f64> {
         let calls = self.calls.checked_sub(before.calls).filter(|calls| *calls > 0)?;
         Some(1_000.0 * self.microseconds.checked_sub(before.microseconds)? as f64 / calls as f64)
     }
 
-    /// `cmdstat_publish:calls=10,usec=42,usec_per_call=4.20,…`
+    /// Parses `cmdstat_publish:calls=10,usec=42,usec_per_call=4.20,…`.
     fn read(about: &str, command: &str) -> Option<Self> {
         let name = format!("cmdstat_{command}:");
         let line = about.lines().find_map(|line| line.strip_prefix(&name))?;

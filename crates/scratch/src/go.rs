@@ -1,8 +1,8 @@
-//! Go clients: programs that are built once from sources that this program holds, and processes that run them.
+//! Go clients: programs that are built once from sources embedded in this program, and processes that run them.
 //!
-//! A client brings its own file; `client.go`, and `go.mod` with the pinned go-redis, are shared. What was built lies in
-//! the user's cache, named by its sources and the Go that built it; nothing that is installed is touched, but Go keeps its
-//! own caches. A program speaks as every client does: see `docs/clients.md`.
+//! Each client has its own file; `client.go`, and `go.mod` with the pinned go-redis, are shared. Built programs lie in
+//! the user's cache, named by their sources and the Go version; no installed file is touched, but Go keeps its own
+//! caches. A program speaks the protocol of every client: see `docs/clients.md`.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -16,22 +16,22 @@ use tickpath_harness::{Child, LabError, Progress};
 
 use crate::kept::{self, FolderError, Trouble};
 
-/// What every program is made of, beside its own file.
+/// The source files of every program, beside its own file.
 const SHARED: [(&str, &str); 4] = [
     ("go.mod", include_str!("go/go.mod")),
     ("go.sum", include_str!("go/go.sum")),
     ("client.go", include_str!("go/client.go")),
-    // A function without a body, the clock of Go itself, needs a file of assembly beside it, an empty one.
+    // A function without a body, here Go's own clock, needs an assembly file beside it, even an empty one.
     ("stub.s", ""),
 ];
 
-/// The library, as `go.mod` names it.
+/// The library's line in `go.mod`.
 const LIBRARY: &str = "github.com/redis/go-redis/v9 v";
 
-/// The oldest Go that it is built with.
+/// The oldest supported Go.
 const OLDEST: (u32, u32) = (1, 18);
 
-/// How long Go may take to say what it is, and to fetch and build.
+/// Max time for Go to report its version, and to fetch and build.
 const ASK_SECONDS: u32 = 30;
 const BUILD_SECONDS: u32 = 600;
 
@@ -40,40 +40,40 @@ const BUILD_SECONDS: u32 = 600;
 pub struct Go {
     /// Its path.
     pub program: PathBuf,
-    /// What built it, and is a part of it: `go1.26.8`.
+    /// The Go that built it, whose runtime it contains: `go1.26.8`.
     pub runtime: String,
 }
 
-/// Why there is no Go program.
+/// The reason for which there is no Go program.
 #[derive(Debug, thiserror::Error)]
 pub enum GoError {
-    /// No Go at all.
+    /// Go is not installed.
     #[error(
         "go is not installed; install it with: apt-get install golang-go   (or leave the Go clients out by --client)"
     )]
     Missing,
-    /// A Go that the library is not built with.
+    /// Go is too old for the library.
     #[error("{found} is too old; Go clients need {oldest} or later", oldest = format!("go{}.{}", OLDEST.0, OLDEST.1))]
     TooOld {
-        /// What it says it is.
+        /// The reported version.
         found: String,
     },
-    /// Nowhere to get the library from.
+    /// The module proxy is unreachable.
     #[error(
         "Go's module proxy does not answer ({what}); check the network, name another proxy with GOPROXY, or leave the Go \
          clients out by --client"
     )]
     NoModules {
-        /// What Go says.
+        /// Go's error message.
         what: String,
     },
     /// Building took too long.
     #[error("the Go client was not built within {0} s; check the network and the disk, and try again")]
     Slow(u32),
-    /// Building failed otherwise.
+    /// Building failed for another reason.
     #[error("the Go client cannot be built ({0}); remedy that, or leave the Go clients out by --client")]
     Failed(String),
-    /// The folder of programs.
+    /// The folder of programs cannot be used.
     #[error(transparent)]
     Folder(#[from] FolderError),
 }
@@ -85,8 +85,8 @@ impl From<GoError> for LabError {
 }
 
 impl Go {
-    /// The program of this source, a file's name and its text, from the user's cache; it is built if it is not there, which
-    /// takes half a minute and a module proxy.
+    /// Returns the program of this source (a file's name and its text) from the user's cache; builds it if it is
+    /// missing, which takes half a minute and a module proxy.
     pub fn prepare(progress: &dyn Progress, source: (&str, &str)) -> Result<Self, GoError> {
         let runtime = runtime()?;
         let mut hasher = DefaultHasher::new();
@@ -99,30 +99,30 @@ impl Go {
         Ok(Self { program: program(&home), runtime })
     }
 
-    /// The library's version.
+    /// Returns the library's version.
     pub fn library_version() -> &'static str {
         let rest = SHARED[0].1.split(LIBRARY).nth(1);
         rest.and_then(|rest| rest.split_whitespace().next()).unwrap_or("?")
     }
 
-    /// Runs it as `role`, on a CPU if one is given, with its settings as JSON. It ends with the thread that calls this,
-    /// however that ends.
+    /// Runs the program as `role`, on a CPU if `cpu` names one, with its settings as JSON. The process ends with the
+    /// calling thread, however that thread ends.
     pub fn spawn(&self, role: &'static str, cpu: Option<usize>, settings: &impl Serialize) -> Result<Child, LabError> {
         let json = serde_json::to_string(settings).expect("settings are plain data");
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL"]);
         if let Some(cpu) = cpu {
-            // Before it begins: Go makes its threads, and counts its processors, at the start.
+            // Pinned before its start: Go creates its threads, and counts its CPUs, at the start.
             command.args(["taskset", "-c", &cpu.to_string()]);
         }
         command.arg(&self.program).arg(role);
-        // Not an argument: those everybody can read, and a URL may hold a password.
+        // An environment variable, because every user can read arguments, and a URL may hold a password.
         command.env("TICKPATH_SETTINGS", json).stderr(Stdio::inherit());
         Child::of(command, role)
     }
 }
 
-/// What the Go that is installed says it is.
+/// Returns the version of the installed Go.
 fn runtime() -> Result<String, GoError> {
     let said = run(ASK_SECONDS, &["env", "GOVERSION"], |_| ()).map_err(|trouble| match trouble {
         Trouble::Missing => GoError::Missing,
@@ -135,7 +135,7 @@ fn runtime() -> Result<String, GoError> {
     }
 }
 
-/// Both numbers of `go1.26.8`; none of a version that is not released.
+/// Returns both numbers of `go1.26.8`; `None` for an unreleased version.
 fn version(text: &str) -> Option<(u32, u32)> {
     let (major, rest) = text.strip_prefix("go")?.split_once('.')?;
     let minor = rest.split(|c: char| !c.is_ascii_digit()).next()?;
@@ -155,19 +155,19 @@ fn build(source: (&str, &str), home: &Path) -> Result<(), GoError> {
     Ok(kept::finish(made, home)?)
 }
 
-/// Runs Go to its end: the one that is installed, and as our sources say, whatever is set for others.
+/// Runs the installed Go to its end, with our sources' settings instead of the user's.
 fn run(seconds: u32, words: &[&str], place: impl FnOnce(&mut Command)) -> Result<String, Trouble> {
     let settings = [("GOFLAGS", ""), ("GOWORK", "off"), ("GOTOOLCHAIN", "local"), ("CGO_ENABLED", "0")];
     let arguments: Vec<&OsStr> = words.iter().map(OsStr::new).collect();
     kept::run(seconds, "go".as_ref(), &arguments, |command| place(command.envs(settings)))
 }
 
-/// Where the program lies in its folder.
+/// Returns the path of the program in its folder.
 fn program(home: &Path) -> PathBuf {
     home.join("client")
 }
 
-/// What trouble means where a program is built.
+/// Converts the trouble of a build.
 fn of_building(trouble: &Trouble) -> GoError {
     const NETWORK: [&str; 4] = ["dial tcp", "i/o timeout", "no such host", "TLS handshake"];
     let what = trouble.last_words();

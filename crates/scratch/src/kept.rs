@@ -1,4 +1,4 @@
-//! Programs that are run to their end, and the folder in the user's cache where what they make is kept.
+//! Programs that run to their end, and the folder in the user's cache that keeps their output.
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder};
@@ -7,20 +7,20 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What is called so is not whole yet; the maker's process id follows.
+/// Prefix of unfinished folders; the maker's process id follows.
 const UNFINISHED: &str = "making-";
 
-/// The folder of what is kept.
+/// The error of the cache's folder.
 #[derive(Debug, thiserror::Error)]
 #[error("{path}: {reason}; set XDG_CACHE_HOME to a folder that you may write to")]
 pub struct FolderError {
-    /// Which one.
+    /// The folder.
     pub path: PathBuf,
-    /// What the operating system says.
+    /// The operating system's error.
     pub reason: io::Error,
 }
 
-/// The folder of what is kept: the user's cache, or, where there is none, one of the user's in the temporary folder.
+/// Returns the cache's folder: in the user's cache, or without one a folder of the user's in the temporary folder.
 pub(crate) fn cache() -> Result<PathBuf, FolderError> {
     let variable = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let usual = variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")));
@@ -31,7 +31,7 @@ pub(crate) fn cache() -> Result<PathBuf, FolderError> {
     }
 }
 
-/// Whoever can write there first could leave programs for others: it must be the user's own.
+/// Returns the temporary cache, which must be the user's own: another user could create it first and plant programs.
 fn temporary_cache() -> Result<PathBuf, FolderError> {
     let everybodys = std::env::temp_dir();
     let own_file = tempfile::tempfile().and_then(|file| file.metadata());
@@ -48,7 +48,8 @@ fn temporary_cache() -> Result<PathBuf, FolderError> {
     }
 }
 
-/// A folder for what is to be `home` when it is whole. What killed processes left unfinished beside it goes.
+/// Makes a folder that becomes `home` when it is complete. Unfinished folders of killed processes beside it are
+/// removed.
 pub(crate) fn unfinished(home: &Path) -> Result<tempfile::TempDir, FolderError> {
     let folder = home.parent().expect("it lies in the cache");
     sweep(folder);
@@ -57,7 +58,7 @@ pub(crate) fn unfinished(home: &Path) -> Result<tempfile::TempDir, FolderError> 
     made.map_err(|reason| FolderError { path: folder.to_owned(), reason })
 }
 
-/// Gives it its name. Of two that make it at once, one wins, and both use that.
+/// Renames a complete folder to `home`. If two processes finish at the same moment, both use the winner's.
 pub(crate) fn finish(made: tempfile::TempDir, home: &Path) -> Result<(), FolderError> {
     match fs::rename(made.path(), home) {
         Err(reason) if !home.exists() => Err(FolderError { path: home.to_owned(), reason }),
@@ -65,7 +66,7 @@ pub(crate) fn finish(made: tempfile::TempDir, home: &Path) -> Result<(), FolderE
     }
 }
 
-/// Removes what killed processes left unfinished.
+/// Removes unfinished folders of killed processes.
 fn sweep(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -77,19 +78,19 @@ fn sweep(folder: &Path) {
     }
 }
 
-/// Why a program did not do its work.
+/// The reason for a program's failure.
 #[derive(Debug)]
 pub(crate) enum Trouble {
-    /// It is not there.
+    /// The program is missing.
     Missing,
-    /// It did not end in time.
+    /// The program did not end in time.
     Slow,
-    /// It failed, and said so.
+    /// The program failed, with this output.
     Said(String),
 }
 
 impl Trouble {
-    /// The last line of what it said.
+    /// Returns the last line of its output.
     pub(crate) fn last_words(&self) -> String {
         match self {
             Self::Missing => "there is no such program".to_owned(),
@@ -99,8 +100,8 @@ impl Trouble {
     }
 }
 
-/// Runs a program to its end, which comes in time and with this process; gives what it printed. `place` says where and
-/// with which environment it runs.
+/// Runs a program to its end, limited in time and by this process's life; returns its output. `place` sets its folder
+/// and environment.
 pub(crate) fn run(
     seconds: u32,
     program: &Path,
@@ -116,7 +117,7 @@ pub(crate) fn run(
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     match output.status.code() {
         Some(0) => Ok(text(&output.stdout)),
-        // As `timeout` tells them: too late, and not to be run.
+        // Exit codes of `timeout`: too late, and not executable.
         Some(124 | 137) => Err(Trouble::Slow),
         Some(126 | 127) => Err(Trouble::Missing),
         _ => Err(Trouble::Said(text(&output.stdout) + &text(&output.stderr))),

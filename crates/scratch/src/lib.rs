@@ -1,6 +1,6 @@
-//! What a bench starts for itself: a Redis server on a free port, a Python with pinned packages, and Go programs, which
-//! it builds. All end with it, and what is made once lies in the user's cache. [`about`] is what such a server says beyond
-//! what the bus asks of any (`Connection::about`): counts of its commands.
+//! Programs that a bench starts for itself: a Redis server on a free port, a Python with pinned packages, and Go
+//! programs, which it builds. All end with the bench, and the user's cache keeps reusable parts. [`about`] reads a
+//! Redis server's counters of its commands, which `Connection::about` of the bus does not report.
 
 pub mod about;
 pub mod go;

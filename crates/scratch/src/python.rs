@@ -1,9 +1,9 @@
-//! Python clients: an interpreter with the packages that people use, and processes that run a script in it.
+//! Python clients: an interpreter with the usual packages, and processes that run a script in it.
 //!
-//! The packages are pinned, each file of them by its hash, and lie in a virtual environment of their own, which is made
-//! once and kept in the user's cache; nothing that is installed already is touched. `TICKPATH_PYTHON` names another
-//! interpreter, with the packages in it. Our own package is in no index: who measures it has installed it. A script is a
-//! file in the run's folder, and speaks as our own children do: `"ready"`, then `{"result": …}` or `{"error": …}`, a line
+//! The packages are pinned, each file by its hash, and lie in a virtual environment of their own, which is made once
+//! and kept in the user's cache; no installed file is touched. `TICKPATH_PYTHON` names another interpreter, with the
+//! packages in it. Our own package is in no index: a user who measures it has installed it. A script is a file in the
+//! run's folder, and speaks the protocol of our own children: `"ready"`, then `{"result": …}` or `{"error": …}`, a line
 //! each.
 
 use std::collections::BTreeMap;
@@ -23,25 +23,25 @@ use crate::kept::{self, FolderError, Trouble, cache};
 /// The packages and their versions.
 const PACKAGES: [(&str, &str); 3] = [("redis", "8.1.0"), ("hiredis", "3.5.0"), ("uvloop", "0.23.0")];
 
-/// The same as pip reads them, with what they need, and with the hashes of all files that it may take.
+/// The packages in pip's format, with their dependencies, and with the hashes of all permitted files.
 const REQUIREMENTS: &str = include_str!("python/requirements.txt");
 
-/// The file of an environment that has them.
+/// The file that lists an environment's packages.
 const REQUIREMENTS_FILE: &str = "requirements.txt";
 
-/// Their names.
+/// The names of the packages.
 const NAMES: [&str; 3] = [PACKAGES[0].0, PACKAGES[1].0, PACKAGES[2].0];
 
 /// Our own package.
 const OURS: &str = "tickpath";
 
-/// The oldest Python that they run on.
+/// The oldest Python that the packages support.
 const OLDEST: (u32, u32) = (3, 10);
 
 /// The variable that names another interpreter.
 const VARIABLE: &str = "TICKPATH_PYTHON";
 
-/// How long an interpreter may take to say what it is, to make an environment, and to fetch packages into it.
+/// Max time for an interpreter to report its facts, to make an environment, and to fetch packages into it.
 const ASK_SECONDS: u32 = 30;
 const MAKE_SECONDS: u32 = 120;
 const FETCH_SECONDS: u32 = 240;
@@ -51,62 +51,62 @@ const FETCH_SECONDS: u32 = 240;
 pub struct Python {
     /// Its path.
     pub program: PathBuf,
-    /// What it is: `CPython 3.11.7`.
+    /// The interpreter's name and version: `CPython 3.11.7`.
     pub runtime: String,
     versions: BTreeMap<String, String>,
-    /// Whether the environment is ours, so that nothing of the user's belongs into it.
+    /// Whether the environment is ours, so that it has to exclude the user's packages.
     ours: bool,
 }
 
-/// Why there is no Python to run clients in.
+/// The reason for which there is no Python to run clients in.
 #[derive(Debug, thiserror::Error)]
 pub enum PythonError {
-    /// No interpreter at all.
+    /// Python is not installed.
     #[error(
         "python3 is not installed; install it with: apt-get install python3 python3-venv   (or name an interpreter \
          that has {pins} with TICKPATH_PYTHON=PATH)",
         pins = pins()
     )]
     NoInterpreter,
-    /// An interpreter that the packages do not run on.
+    /// Python is too old for the packages.
     #[error(
         "python3 is Python {major}.{minor}, and the clients need {oldest} or later; name a newer one with \
          TICKPATH_PYTHON=PATH",
         oldest = format!("{}.{}", OLDEST.0, OLDEST.1)
     )]
     TooOld {
-        /// Before the point of its version.
+        /// The major version.
         major: u32,
-        /// After the point.
+        /// The minor version.
         minor: u32,
     },
-    /// An interpreter without the module for environments.
+    /// The interpreter lacks the module for environments.
     #[error(
         "python3 cannot make virtual environments; install what it needs with: apt-get install python3-venv   (or name \
          an interpreter that has {pins} with TICKPATH_PYTHON=PATH)",
         pins = pins()
     )]
     NoVenv,
-    /// What should be an interpreter is none.
+    /// The program is not a Python interpreter.
     #[error("{program} does not run as Python 3 ({what}); name an interpreter with TICKPATH_PYTHON=PATH")]
     NoPython {
-        /// What it is.
+        /// The program.
         program: String,
-        /// What came of running it.
+        /// The error of running it.
         what: String,
     },
-    /// The variable names an interpreter that lacks packages.
+    /// The interpreter of `TICKPATH_PYTHON` lacks packages.
     #[error(
         "{program}, which TICKPATH_PYTHON names, has no {package}; run: {program} -m pip install {pins}",
         pins = pins()
     )]
     NoPackage {
-        /// What it names.
+        /// The interpreter.
         program: String,
-        /// The first that is missing.
+        /// The first missing package.
         package: String,
     },
-    /// An interpreter without our own package.
+    /// The interpreter lacks our own package.
     #[error(
         "{program} cannot import the package tickpath ({what}); run {program} -m pip install . in a checkout of Tickpath, \
          or name an interpreter that has it with TICKPATH_PYTHON=PATH"
@@ -114,10 +114,10 @@ pub enum PythonError {
     NoTickpath {
         /// The interpreter.
         program: String,
-        /// What it says.
+        /// The interpreter's error.
         what: String,
     },
-    /// An interpreter that has our own package, and not what it is set against.
+    /// The interpreter has our own package, and lacks redis-py, to which it is compared.
     #[error(
         "{program} has the package tickpath and cannot import redis ({what}), and one interpreter is to have both; run \
          {program} -m pip install {redis}, or name an interpreter that has them with TICKPATH_PYTHON=PATH",
@@ -126,10 +126,10 @@ pub enum PythonError {
     NoRedisBeside {
         /// The interpreter.
         program: String,
-        /// What it says.
+        /// The interpreter's error.
         what: String,
     },
-    /// Nowhere to get packages from.
+    /// The package index is unreachable.
     #[error(
         "the package index does not answer, or has nothing; check the network, name another index with PIP_INDEX_URL, \
          or an interpreter that has {pins} with TICKPATH_PYTHON=PATH",
@@ -143,10 +143,10 @@ pub enum PythonError {
         pins = pins()
     )]
     NoBuild {
-        /// What pip says.
+        /// Pip's error.
         what: String,
     },
-    /// The index has other files than those that are pinned.
+    /// The index has other files than the pinned ones.
     #[error(
         "the package index gives a file that has not the hash by which it is pinned, and nothing is installed; check which \
          index PIP_INDEX_URL and pip's settings name, or name an interpreter that has {pins} with TICKPATH_PYTHON=PATH",
@@ -156,20 +156,20 @@ pub enum PythonError {
     /// Making the environment took too long.
     #[error("the Python environment was not made within {0} s; check the network and the disk, and try again")]
     Slow(u32),
-    /// Making the environment failed otherwise.
+    /// Making the environment failed for another reason.
     #[error(
         "the Python environment cannot be made ({0}); remedy that, or name an interpreter with TICKPATH_PYTHON=PATH"
     )]
     Failed(String),
-    /// The folder of environments.
+    /// The folder of environments cannot be used.
     #[error(transparent)]
     Folder(#[from] FolderError),
-    /// An environment that was whole once.
+    /// A complete environment was damaged later.
     #[error("the Python environment {path} is damaged ({what}); remove it, and the next run makes it again")]
     Damaged {
-        /// Where it lies.
+        /// The environment's path.
         path: PathBuf,
-        /// What does not work.
+        /// The part that fails.
         what: String,
     },
 }
@@ -181,8 +181,8 @@ impl From<PythonError> for LabError {
 }
 
 impl Python {
-    /// The interpreter that `TICKPATH_PYTHON` names, or the environment of the user's cache; that is made if it is not
-    /// there, which takes some seconds and a package index.
+    /// Returns the interpreter that `TICKPATH_PYTHON` names, or the environment of the user's cache; makes the
+    /// environment if it is missing, which takes several seconds and a package index.
     pub fn prepare(progress: &dyn Progress) -> Result<Self, LabError> {
         match std::env::var_os(VARIABLE).filter(|program| !program.is_empty()) {
             Some(program) => Ok(Self::named(program.into())?),
@@ -190,26 +190,26 @@ impl Python {
         }
     }
 
-    /// The interpreter that has the package `tickpath`: the one that `TICKPATH_PYTHON` names, else the one beside this
-    /// program, as in a virtual environment, else that of `PATH`.
+    /// Returns the interpreter that has the package `tickpath`: the interpreter that `TICKPATH_PYTHON` names, else the
+    /// one beside this program, as in a virtual environment, else that of `PATH`.
     pub fn with_tickpath() -> Result<Self, LabError> {
         Ok(Self::having_tickpath(of_tickpath(None))?)
     }
 
-    /// An interpreter in which a script can import redis-py or the package `tickpath`: the one that `TICKPATH_PYTHON` names,
-    /// else that of the script, if it is known, else as [`Self::with_tickpath`] has it.
+    /// Returns an interpreter in which a script can import redis-py and the package `tickpath`: the interpreter that
+    /// `TICKPATH_PYTHON` names, else the script's, if it is known, else the choice of [`Self::with_tickpath`].
     pub fn with_both(of_script: Option<&Path>) -> Result<Self, LabError> {
         Ok(Self::having_both(of_tickpath(of_script))?)
     }
 
-    /// The version of a package, where it tells.
+    /// Returns the version of a package, where it reports its version.
     pub fn version_of(&self, package: &str) -> Option<&str> {
         self.versions.get(package).map(String::as_str)
     }
 
-    /// Runs a script with its settings as JSON, as a child that is called `role` in errors: the first of these files, each
-    /// a name and its text; the others are modules that it imports. It ends with the thread that calls this, however
-    /// that ends, and nothing of that costs the script time.
+    /// Runs a script with its settings as JSON, as a child with the name `role` in errors: the first of these files,
+    /// each a name and its text; the others are modules that it imports. The child ends with the calling thread,
+    /// however that thread ends, at no cost in time for the script.
     pub fn spawn(
         &self,
         lab: &Lab<'_>,
@@ -225,9 +225,9 @@ impl Python {
             command.arg("-I");
         }
         command.args(script.first().map(|(name, _)| folder.join(name)));
-        // Not an argument: those everybody can read, and a URL may hold a password.
+        // An environment variable, because every user can read arguments, and a URL may hold a password.
         command.env("TICKPATH_SETTINGS", json);
-        // A file redis.py in the working folder is not the package.
+        // A file redis.py in the working folder must not shadow the package.
         command.env("PYTHONSAFEPATH", "1").stderr(Stdio::inherit());
         Child::of(command, role)
     }
@@ -277,7 +277,7 @@ impl Python {
         Self::open(&home)
     }
 
-    /// An environment that is whole: it got its name when it was.
+    /// Opens a complete environment: it was renamed to `home` only when complete.
     fn open(home: &Path) -> Result<Self, PythonError> {
         let program = interpreter(home);
         let damaged = |what: String| PythonError::Damaged { path: home.to_owned(), what };
@@ -289,16 +289,16 @@ impl Python {
     }
 }
 
-/// The interpreter that is to have our own package: the one that is named, else that of a script, else the one beside this
-/// program, else that of `PATH`.
+/// Returns the interpreter that should have our own package: the named interpreter, else a script's, else the one
+/// beside this program, else that of `PATH`.
 fn of_tickpath(of_script: Option<&Path>) -> PathBuf {
     let named = std::env::var_os(VARIABLE).filter(|program| !program.is_empty()).map(PathBuf::from);
     let beside = || Some(std::env::current_exe().ok()?.with_file_name("python3")).filter(|program| program.exists());
     named.or_else(|| of_script.map(Path::to_owned)).or_else(beside).unwrap_or_else(|| "python3".into())
 }
 
-/// Prints what an interpreter is, and which of the packages that its arguments name it can import, or why not. One that
-/// lies somewhere and is not installed may know no version.
+/// Script that prints an interpreter's facts: its version, and for each package in its arguments the version, or the
+/// import error. A package that is not installed, but only on the path, may have no version.
 const FACTS: &str = r#"
 import importlib, importlib.util, json, platform, sys
 
@@ -325,7 +325,7 @@ print(json.dumps({
 }))
 "#;
 
-/// What an interpreter says about itself.
+/// Facts that an interpreter reports.
 #[derive(Debug, Deserialize)]
 struct Facts {
     executable: PathBuf,
@@ -338,7 +338,7 @@ struct Facts {
 }
 
 impl Facts {
-    /// The name of its environment: another one for another interpreter or other packages.
+    /// Returns the name of its environment, which depends on the interpreter and the packages.
     fn key(&self) -> String {
         let mut hasher = DefaultHasher::new();
         (PACKAGES, REQUIREMENTS, &self.build, &self.executable).hash(&mut hasher);
@@ -352,13 +352,13 @@ fn ask(program: &Path, isolated: bool, packages: &[&str]) -> Result<Facts, Troub
     arguments.extend(["-c", FACTS].map(OsStr::new));
     arguments.extend(packages.iter().map(OsStr::new));
     let said = run(ASK_SECONDS, program, &arguments)?;
-    // A user's own start-up files may have printed before.
+    // A user's own start-up files may have printed earlier lines.
     let last = said.lines().last().unwrap_or_default();
     serde_json::from_str(last).map_err(|e| Trouble::Said(format!("it said '{last}' ({e})")))
 }
 
-/// Makes an environment under another name; it gets its own when it is whole. Of two that make it at once, one wins,
-/// and both use that.
+/// Makes an environment under another name, and renames it when it is complete. If two processes finish at the same
+/// moment, both use the winner's.
 fn make(base: &Facts, home: &Path) -> Result<(), PythonError> {
     if base.version < OLDEST {
         let (major, minor) = base.version;
@@ -385,17 +385,17 @@ fn run(seconds: u32, program: &Path, arguments: &[&OsStr]) -> Result<String, Tro
     kept::run(seconds, program, arguments, |command| _ = command.env("PYTHONSAFEPATH", "1"))
 }
 
-/// Where an environment has its interpreter.
+/// Returns the path of an environment's interpreter.
 fn interpreter(home: &Path) -> PathBuf {
     home.join("bin").join("python")
 }
 
-/// What it means where an environment is made.
+/// Converts the trouble of making an environment.
 fn of_making(trouble: &Trouble, seconds: u32) -> PythonError {
     let what = trouble.last_words();
     match trouble {
         Trouble::Slow => PythonError::Slow(seconds),
-        // What pip says of a file that is not the pinned one, of an index that does not answer, and of one that is empty.
+        // Pip's messages for a file with another hash, for an index that does not answer, and for an empty index.
         Trouble::Said(text) if text.contains("DO NOT MATCH THE HASHES") => PythonError::OtherFile,
         Trouble::Said(text) if text.contains("(from versions: none)") => PythonError::NoIndex,
         Trouble::Said(text) if text.contains("No matching distribution") => PythonError::NoBuild { what },
@@ -403,7 +403,7 @@ fn of_making(trouble: &Trouble, seconds: u32) -> PythonError {
     }
 }
 
-/// The packages as pip takes them.
+/// Returns the packages in pip's format.
 fn pins() -> String {
     PACKAGES.map(|(package, version)| format!("{package}=={version}")).join(" ")
 }
@@ -435,7 +435,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (record, cache) = (folder.path().join("record"), folder.path().join("cache"));
         fs::create_dir(&cache).unwrap();
-        // What makes an environment whose interpreter writes down what it is to do.
+        // A program that makes an environment whose interpreter records its arguments.
         let pip = format!("#!/bin/sh\nprintf '%s\\n' \"$@\" > '{}'\n", record.display());
         let venv = folder.path().join("venv");
         let text = format!(
@@ -479,7 +479,7 @@ mod tests {
         }
     }
 
-    /// Nobody hears how far a test is.
+    /// Progress that is not shown.
     struct Silent;
 
     impl Progress for Silent {
@@ -506,7 +506,7 @@ mod tests {
         assert_eq!(versions, [Some("1.2"), Some("1.2"), None]);
     }
 
-    /// An interpreter that sees the packages of this folder alone.
+    /// Makes an interpreter that sees only the packages of this folder.
     fn stand_in(program: &Path, packages: &Path) -> PathBuf {
         let text = format!("#!/bin/sh\nPYTHONPATH='{}' exec python3 -S \"$@\"\n", packages.display());
         write_program(program, &text);
@@ -550,7 +550,7 @@ mod tests {
             let (settings, shown): (String, Vec<String>) = child.result(30.0).unwrap();
             assert_eq!(settings, "redis://ann:secret@host");
             let script = lab.folder().join("python").join("ends.py").display().to_string();
-            // What starts an interpreter may put its whole path before it.
+            // A launcher may prefix the interpreter's whole path.
             assert_eq!(shown[1..], ["-I".to_owned(), script]);
         }
     }

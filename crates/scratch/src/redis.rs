@@ -1,4 +1,4 @@
-//! A Redis server of our own, and the case of one publish a process.
+//! A scratch Redis server, and the case of a single publish per process.
 
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -13,34 +13,34 @@ use tickpath_harness::{Lab, LabError};
 /// A scratch server on a free loopback port; it ends with this value.
 pub struct Server {
     process: Ended,
-    /// Where it listens.
+    /// The port.
     pub port: u16,
-    /// What it says it is.
+    /// The server's version.
     pub version: String,
-    /// Its Unix socket, if it was asked for.
+    /// Its Unix socket, if it has one.
     socket: Option<PathBuf>,
-    /// What it keeps on disk; gone with the server.
+    /// The folder of its data, removed with the server.
     _data: tempfile::TempDir,
 }
 
-/// What a scratch server is to be.
+/// Settings of a scratch server.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ServerSettings {
     /// Its CPU; any if there is none.
     pub cpu: Option<usize>,
     /// Whether it listens on a Unix socket too.
     pub unix_socket: bool,
-    /// What it writes to the disk.
+    /// The data that it writes to the disk.
     pub persistence: Persistence,
 }
 
-/// What a Redis server writes to the disk.
+/// The persistence of a Redis server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Persistence {
     /// Nothing.
     #[default]
     None,
-    /// Snapshots, as the server's own defaults make them.
+    /// Snapshots, by the server's own defaults.
     Rdb,
     /// Each command to a file that is synchronised every second.
     AofEverySecond,
@@ -49,10 +49,10 @@ pub enum Persistence {
 }
 
 impl Persistence {
-    /// All of them.
+    /// All modes.
     pub const ALL: [Self; 4] = [Self::None, Self::Rdb, Self::AofEverySecond, Self::AofAlways];
 
-    /// What people call it.
+    /// Returns the mode's usual name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -62,7 +62,7 @@ impl Persistence {
         }
     }
 
-    /// The server's settings for it.
+    /// Returns the server's settings for the mode.
     const fn arguments(self) -> &'static [&'static str] {
         match self {
             Self::None => &["--save", "", "--appendonly", "no"],
@@ -73,11 +73,11 @@ impl Persistence {
     }
 }
 
-/// How long a server may take to listen, in seconds.
+/// Max time for a server to listen, in seconds.
 const START_S: u32 = 30;
 
 impl Server {
-    /// Starts one; none if `redis-server` is not installed.
+    /// Starts a server; returns `None` if `redis-server` is not installed.
     pub fn start(folder: &Path, settings: &ServerSettings, clock: &HostClock) -> Result<Option<Self>, LabError> {
         let Some(version) = version() else { return Ok(None) };
         let failed = |e: std::io::Error| {
@@ -87,7 +87,7 @@ impl Server {
         };
         let data = tempfile::Builder::new().prefix("redis-").tempdir_in(folder).map_err(failed)?;
         let port = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).map_err(failed)?.port();
-        // The server ends with this process, however that ends.
+        // The server ends with this process, however this process ends.
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL"]);
         if let Some(cpu) = settings.cpu {
@@ -115,22 +115,22 @@ impl Server {
         Ok(Some(server))
     }
 
-    /// Its URL.
+    /// Returns its URL.
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    /// Its Unix socket, if it was asked for.
+    /// Returns its Unix socket, if it has one.
     pub fn unix_path(&self) -> Option<&Path> {
         self.socket.as_deref()
     }
 
-    /// The URL of its Unix socket, if it was asked for.
+    /// Returns the URL of its Unix socket, if it has one.
     pub fn unix_url(&self) -> Option<String> {
         self.unix_path().map(|path| format!("redis+unix://{}", path.display()))
     }
 
-    /// Its process id.
+    /// Returns its process id.
     pub fn pid(&self) -> u32 {
         self.process.0.id()
     }
@@ -146,14 +146,14 @@ impl Drop for Ended {
     }
 }
 
-/// The version of the installed server.
+/// Returns the version of the installed server.
 fn version() -> Option<String> {
     let output = Command::new("redis-server").arg("--version").output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     text.split_whitespace().find_map(|word| word.strip_prefix("v=").map(str::to_owned))
 }
 
-/// What an end of one publish a process is told.
+/// Settings of an end of the single-publish case.
 #[derive(Serialize)]
 struct End {
     role: &'static str,
@@ -162,8 +162,8 @@ struct End {
     count: u64,
 }
 
-/// One publish a process from Python, to a subscriber that spins on `get_message()`: nanoseconds of each publish call, and
-/// of each message that came.
+/// Runs `count` Python processes that publish once each, to a subscriber that spins on `get_message()`. Returns the
+/// nanoseconds of each publish call, and of each message that arrived.
 pub fn one_publish_per_process(
     lab: &Lab<'_>,
     server: &Server,
@@ -171,7 +171,7 @@ pub fn one_publish_per_process(
     count: u64,
 ) -> Result<[Vec<f64>; 2], LabError> {
     const SCRIPT: [(&str, &str); 1] = [("publish_once.py", include_str!("python/publish_once.py"))];
-    /// As long as nothing may come.
+    /// Max wait for a result.
     const SECONDS: f64 = 10.0;
     let spawn = |role| python.spawn(lab, role, &SCRIPT, &End { role, port: server.port, count });
     let mut subscriber = spawn("subscriber")?;
@@ -187,7 +187,7 @@ mod tests {
     use super::*;
     use tickpath_harness::Progress;
 
-    /// Nobody hears how far a test is.
+    /// Progress that is not shown.
     struct Silent;
 
     impl Progress for Silent {

@@ -1,24 +1,24 @@
-//! What scripts in Python have in common: the library that carries their messages, and what runs them.
+//! Shared parts of scripts in Python: the library that carries their messages, and their interpreter.
 
 use tickpath_harness::{Lab, LabError};
 use tickpath_result::Run;
 
 use crate::python::Python;
 
-/// What scripts import that tell of connections of redis-py that were made again.
+/// Module for scripts that counts reconnects of redis-py.
 pub const RECONNECTS: (&str, &str) = ("reconnects.py", include_str!("python/reconnects.py"));
 
-/// What carries their messages.
+/// The library of a script's messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Library {
     /// Our own package.
     Tickpath,
-    /// What people have.
+    /// The usual package.
     RedisPy,
 }
 
 impl Library {
-    /// What results and the command line call a client of it.
+    /// Returns the name of its client in results and on the command line.
     pub const fn client(self) -> &'static str {
         match self {
             Self::Tickpath => "python",
@@ -26,7 +26,7 @@ impl Library {
         }
     }
 
-    /// An interpreter that has it.
+    /// Returns an interpreter that has the library.
     pub fn python(self, lab: &Lab<'_>) -> Result<Python, LabError> {
         match self {
             Self::Tickpath => Python::with_tickpath(),
@@ -34,7 +34,7 @@ impl Library {
         }
     }
 
-    /// Says of a run that its scripts used it, and what they ran on.
+    /// Records in a run the scripts' library and runtime.
     pub fn tell(self, python: &Python, run: &mut Run) {
         let (name, package) = match self {
             Self::Tickpath => ("tickpath", "tickpath"),
@@ -48,7 +48,7 @@ impl Library {
     }
 }
 
-/// That the package `tickpath` is of another version than this command, where it is.
+/// Returns a sentence if the package `tickpath` has another version than this command.
 pub fn another_version(python: &Python) -> Option<String> {
     let here = env!("CARGO_PKG_VERSION");
     let version = python.version_of("tickpath").filter(|version| *version != here)?;

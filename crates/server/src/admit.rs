@@ -1,4 +1,4 @@
-//! How a client that the door has let in gets its session.
+//! Session assignment: an admitted client gets its session, or is refused.
 
 use tickpath_clock::Clock;
 use tickpath_oms::front::Take;
@@ -19,10 +19,10 @@ use super::gateway::{Gateway, get, mark};
 use crate::settings::User;
 
 impl<C: Clock> Gateway<C> {
-    /// Gives a client its session, or sends it away.
+    /// Gives a client its session, or refuses it.
     pub(super) fn admit(&mut self, mut admitted: Admitted, take: &mut impl Take) -> Result<usize, OmsError> {
         let now = self.clock.ticks();
-        // Between its proof and this turn an admin may have changed it.
+        // An admin may have changed the user between its proof and this turn.
         let still_holds = |door: &Door| door.known().get().find(&admitted.user.name) == Some(&*admitted.user);
         let session = match self.door.as_ref().is_some_and(still_holds) {
             true => self.session_for(&admitted.user, &admitted.logon),
@@ -115,7 +115,7 @@ impl<C: Clock> Gateway<C> {
         Ok(1)
     }
 
-    /// The session that a user gets.
+    /// Returns the session that a user gets.
     fn session_for(&self, user: &User, logon: &Logon) -> Result<u16, (Refusal, String)> {
         let (theirs, is_copy, wanted) = (&user.sessions, user.drop_copy.is_some(), logon.session);
         if logon.wishes & Logon::DROP_COPY != 0 && !is_copy {
@@ -124,7 +124,7 @@ impl<C: Clock> Gateway<C> {
         }
         let list = || theirs.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
         let known = |session: &u16| self.sessions.contains_key(session);
-        // A drop copy takes no session from anybody, so several share one.
+        // A drop copy takes no session from a client, so several share one.
         let is_free = |session: &u16| is_copy || !self.places.contains_key(session);
         if !is_copy && self.places.len() >= self.config.most && !self.places.contains_key(&wanted) {
             return Err((Refusal::Full, format!("all {} places are taken; log out somewhere", self.config.most)));
@@ -154,12 +154,12 @@ impl<C: Clock> Gateway<C> {
         }
     }
 
-    /// Whether a client that comes again comes behind another one.
+    /// Returns whether a reconnecting client finds that another client has had the session meanwhile.
     fn had_others(&self, session: u16, logon: &Logon) -> bool {
         logon.wishes & Logon::AGAIN != 0 && self.clients.get(&session).is_some_and(|&last| last != logon.client)
     }
 
-    /// The first report that a client hears: the one that it asks for, if what it knows of the one before is so.
+    /// Returns the first report for a client: the one it asks for, if the checksum of the report before it matches.
     fn first_report(&self, session: u16, journal: u64, asked: u64, last_sum: u32) -> u64 {
         let (first, next) = (self.marks.first(session), get(&self.next_report, session));
         if asked == FROM_NOW {
@@ -177,7 +177,7 @@ impl<C: Clock> Gateway<C> {
         let knows = |told: u32| last_sum == 0 || told == last_sum;
         match self.marks.sum(session, asked - 1) {
             Some(sum) if !knows(sum) => first,
-            // Who reads in the history may be ahead of what is live.
+            // A client that catches up from the history may be ahead of the live reports.
             None if asked > next => first,
             _ => asked,
         }

@@ -1,12 +1,12 @@
-//! The files of a running server: its users are read again when their file has changed, and everything else when that is
-//! asked for. A file with a mistake changes nothing, and neither do files that give a number another meaning while an order, a
-//! position or a report bears it: the core's thread refuses them before it journals anything.
+//! Configuration reload of a running server: the users are read again when their file changes, all other files on
+//! request. A file with a mistake changes nothing, and neither do files that give a number another meaning while an
+//! order, a position or a report bears it: the core's thread refuses them before it journals anything.
 //!
 //! ```text
 //!   users.toml has changed ─┐
 //!                           ├─> Books ── desk ──> core's thread: journals what differs ──> gateway: sessions
 //!   SIGHUP: all files ──────┘                              │                        └───> door: users
-//!                                                          └─> Books: what has changed, or why nothing has
+//!                                                          └─> Books: the changes, or the refusal
 //! ```
 
 use std::collections::BTreeMap;
@@ -25,40 +25,40 @@ use super::file::modified;
 use super::places::{place_of, with_places};
 use crate::settings::{Settings, Users};
 
-/// The users who may log in now, and how often they have changed.
+/// User directory: the users who may log in now, and the number of its changes.
 #[derive(Debug)]
 pub(crate) struct Known {
     changes: AtomicU64,
     users: Mutex<Arc<Users>>,
 }
 
-/// A desk for the core's thread; its users may log in once it is journaled.
+/// A trading configuration for the core's thread; its users may log in once it is journaled.
 #[derive(Debug)]
 pub(crate) struct NewDesk {
     pub desk: Desk,
     pub users: Users,
     pub known: Arc<Known>,
-    /// Receives how many definitions have changed, or why the desk is refused.
+    /// Receives the number of definitions that have changed, or the reason for a refusal.
     pub answer: Sender<Result<usize, Borne>>,
 }
 
-/// What the files say, and when the users' was read.
+/// The configuration files as last read, with the time of the users' file.
 pub(crate) struct Books {
     config: ServerConfig,
     known: Arc<Known>,
     desks: Sender<NewDesk>,
     read_at: Option<(SystemTime, u64)>,
-    /// The values in the files at the start, and as the OMS took them last.
+    /// Values of the files at the start, and as the OMS took them last.
     started: Values,
     taken: Values,
     asked: Option<Asked>,
 }
 
-/// A desk that the core's thread has not judged: what it was made of.
+/// A trading configuration that the core's thread has not judged yet, with its sources.
 struct Asked {
     settings: Box<Settings>,
     values: Values,
-    /// When the users' file was read.
+    /// Modification time of the users' file that was read.
     read_at: Option<(SystemTime, u64)>,
     answer: Receiver<Result<usize, Borne>>,
 }
@@ -67,7 +67,7 @@ impl Books {
     pub fn open(config: &ServerConfig, desks: Sender<NewDesk>) -> Result<Self, OpenError> {
         let read_at = modified(&config.users);
         let users = Users::read(&config.users).map_err(|e| OpenError::Users(e.to_string()))?;
-        // Users that have changed since the OMS was told of them are judged by it first.
+        // Users that have changed since the OMS's start are judged by the OMS first.
         let (users, read_at) = match &config.settings {
             Some(settings) if settings.users.list != users.list => (settings.users.clone(), None),
             _ => (users, read_at),
@@ -82,13 +82,13 @@ impl Books {
         self.known.clone()
     }
 
-    /// Reads what has changed, or what somebody wants to be read. One desk is judged at a time: the next one is made of what
-    /// came of the last.
+    /// Reads files that have changed, or all files on request. One trading configuration is judged at a time, because
+    /// the next one builds on the outcome of the last.
     pub fn look(&mut self) {
         if !self.is_judged() {
             return;
         }
-        // Pairs with the release of who asks: the files are as that knows them.
+        // Pairs with the release of the requester: the files are read as the requester left them.
         if self.config.reload.swap(false, Ordering::Acquire) {
             match self.read_all() {
                 Ok(()) => {}
@@ -142,16 +142,16 @@ impl Books {
         }
     }
 
-    /// Has the core's thread judge a desk, and take it unless numbers would change their meaning.
+    /// Has the core's thread judge a trading configuration, and take it unless numbers would change their meaning.
     fn ask(&mut self, settings: Box<Settings>, values: Values, read_at: Option<(SystemTime, u64)>) {
         let (answer, hear) = channel();
         let (desk, users, known) = (settings.desk(), settings.users.clone(), self.known.clone());
         self.asked = Some(Asked { settings, values, read_at, answer: hear });
-        // Nobody hears it only while the OMS ends.
+        // The receiver is gone only while the OMS ends.
         let _ = self.desks.send(NewDesk { desk, users, known, answer });
     }
 
-    /// Whether no desk is with the core's thread. Of one that is back it is told what came of it.
+    /// Returns whether no trading configuration is with the core's thread. Reports the outcome of one that is back.
     fn is_judged(&mut self) -> bool {
         let Some(asked) = &self.asked else { return true };
         let Ok(judged) = asked.answer.try_recv() else { return false };
@@ -163,7 +163,7 @@ impl Books {
                 (self.config.settings, self.taken, self.read_at) = (Some(settings), values, read_at);
                 ServerEvent::Defined { changes, taken, at_start }
             }
-            // A change of the users that came with it is seen at the next look, and is judged by itself.
+            // A change of the users that came with it is found at the next look, and is judged by itself.
             Err(why) => {
                 self.known.shut_out(&settings.users);
                 ServerEvent::NotReloaded(with_places(why, &settings).to_string())
@@ -184,8 +184,8 @@ impl Known {
         self.changes.fetch_add(1, Ordering::Release);
     }
 
-    /// Takes of a file that is refused what shuts somebody out: a user who is disabled or gone, and a new password. Neither
-    /// waits for the mistake in another line.
+    /// Applies those changes of a refused file that shut a user out: a disabled or removed user, and a new password.
+    /// Neither waits for the mistake in another line.
     pub fn shut_out(&self, refused: &Users) {
         let mut users = Users::clone(&self.get());
         let before = users.list.clone();
@@ -201,9 +201,9 @@ impl Known {
         }
     }
 
-    /// The users, if they have changed since so many changes; and how many there were.
+    /// Returns the users and their change count, if that count differs from `changes`.
     pub fn since(&self, changes: u64) -> Option<(u64, Arc<Users>)> {
-        // Pairs with the release of who changes them.
+        // Pairs with the release in `put`.
         let now = self.changes.load(Ordering::Acquire);
         (now != changes).then(|| (now, self.get()))
     }

@@ -1,4 +1,4 @@
-//! What a used-up budget of denied requests does to a session: it is told, disconnected, and slow until the day ends.
+//! Enforcement of the budget of denied requests: a session over it is disconnected, and slow until the day ends.
 
 use tickpath_clock::Clock;
 use tickpath_oms::front::Take;
@@ -9,8 +9,8 @@ use super::denials::SLOW;
 use super::gateway::Gateway;
 
 impl<C: Clock> Gateway<C> {
-    /// Ends the connections of sessions that have used up their budget of denied requests, and gives those of the day before
-    /// their full rate again.
+    /// Ends the connections of sessions over their budget of denied requests, and restores the full rate of the
+    /// sessions that a new day has freed.
     pub(super) fn settle_denials(&mut self, take: &mut impl Take) -> Result<(), OmsError> {
         let now = self.clock.ticks();
         for session in self.denials.take_spent() {
@@ -30,7 +30,7 @@ impl<C: Clock> Gateway<C> {
         Ok(())
     }
 
-    /// A full bucket of a session.
+    /// Returns a full token bucket for a session.
     pub(super) fn fresh_bucket(&self, session: u16, now: u64) -> Bucket {
         let rate = self.sessions.get(&session).map_or(Rate::default(), |rules| rules.rate);
         Bucket::new(rate, self.clock.calibration(), now)

@@ -9,7 +9,7 @@ use tickpath_oms::front::Take;
 use super::connection::{End, Hears};
 use super::gateway::{Gateway, get, mark};
 
-/// Frames of the history that one turn reads, at most.
+/// Max frames of the history read per turn.
 const READ_TURN: usize = 256;
 /// Rest between two turns, in durations of the turn before: catch-up gets at most a quarter of the thread, however many
 /// clients ask for their whole day.
@@ -55,12 +55,12 @@ impl<C: Clock> Gateway<C> {
         });
         match more {
             Ok(true) => connection.hears = Hears::Reading(Some(here)),
-            // What the history holds beyond what is live comes live.
+            // Reports of the history that are not live yet are sent live later.
             Ok(false) if connection.next_report >= get(&self.next_report, connection.session) => {
                 connection.hears = Hears::Live;
             }
             Ok(false) => {
-                // Reports that an archived day lacks are in no log: the client counts them as a gap.
+                // No log has the reports that an archived day lacks: the client counts them as a gap.
                 if let Some(end) = here.end() {
                     connection.next_report = connection.next_report.max(end);
                 }

@@ -1,8 +1,8 @@
-//! What the files say otherwise than before: each section and key, with the old and the new value; and what of it a running
-//! OMS does not take.
+//! Changes of the configuration files: each section and key with the old and the new value, and those changes that a
+//! running OMS does not take.
 //!
-//! The files are compared as they are written, so a key that nobody thought of here is named too. Secrets are compared, and
-//! never shown, nor are the credentials in a URL.
+//! The files are compared as they are written, so keys that this module does not know are named too. Secrets are
+//! compared but never shown, nor are the credentials in a URL.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -12,10 +12,10 @@ use toml_edit::{DocumentMut, Item, TableLike};
 
 use crate::settings::Settings;
 
-/// Changes that are named one by one; of more only the number is told.
+/// Max changes named singly; the rest is a number.
 const MOST_NAMED: usize = 100;
 
-/// The values of the files: by section or row, and by key or column.
+/// Values of the files: by section or row, and by key or column.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Values(BTreeMap<(String, String), Said>);
 
@@ -23,21 +23,21 @@ pub(crate) struct Values(BTreeMap<(String, String), Said>);
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Said {
     text: String,
-    /// A running OMS goes on with the value that it was started with.
+    /// A running OMS keeps the value that it was started with.
     at_start: bool,
 }
 
-/// What differs between the files as they were and as they are.
+/// Differences between two states of the files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Changes {
-    /// What a running OMS takes.
+    /// Changes that a running OMS takes.
     pub taken: Vec<String>,
-    /// What holds from the next start on.
+    /// Changes that take effect at the next start.
     pub at_start: Vec<String>,
 }
 
 impl Values {
-    /// What the files say now that these settings were read from.
+    /// Reads the values of the files that these settings were read from, as the files are now.
     pub fn read(settings: &Settings) -> Self {
         let mut values = Self::default();
         values.add_toml(&settings.file);
@@ -50,7 +50,7 @@ impl Values {
         values
     }
 
-    /// These values with what the file of users says now: the other files are read when that is asked for.
+    /// Returns these values with those of the users' file as it is now: the other files are read on request only.
     pub fn with_users(&self, file: &Path) -> Self {
         let (mut values, name) = (self.clone(), name_of(file));
         let is_of_users =
@@ -60,7 +60,7 @@ impl Values {
         values
     }
 
-    /// What changes from `taken`, the values that were taken last, to these; `started` are those of the start.
+    /// Returns the changes from `taken`, the values taken last, to these; `started` are those of the start.
     pub fn changes(&self, started: &Self, taken: &Self) -> Changes {
         let of_kind = |values: &Self, at_start: bool| {
             let kept = values.0.iter().filter(|(_, said)| said.at_start == at_start);
@@ -69,7 +69,7 @@ impl Values {
         let between = |before: &Self, at_start: bool| differences(&of_kind(before, at_start), &of_kind(self, at_start));
         let mut changes = Changes { taken: Vec::new(), at_start: between(started, true) };
         for change in between(taken, false) {
-            // What must hold a request may become more at once, and less at the next start.
+            // The durability level may rise at once, and fall only at the next start.
             let is_less = change.contains(" level: \"disk\" to ");
             if is_less { changes.at_start.push(change) } else { changes.taken.push(change) }
         }
@@ -90,7 +90,7 @@ impl Values {
         }
     }
 
-    /// The keys of a section; `path` are the keys that lead to it.
+    /// Adds the keys of a section; `path` holds the keys that lead to it.
     fn add_section(&mut self, title: &str, path: &[&str], section: &dyn TableLike) {
         for (key, item) in section.iter() {
             let path = [path, &[key]].concat();
@@ -103,7 +103,7 @@ impl Values {
                     self.add_section(&format!("{title} [[{key}]] {name}"), &path, inner);
                 }
             } else if let Some(value) = item.as_value() {
-                // Without the comment behind it, and on one line.
+                // Drops the comment behind the value, and joins its lines.
                 let text = value.clone().decorated("", "").to_string();
                 let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
                 let at_start = is_for_the_start(&path);
@@ -112,7 +112,7 @@ impl Values {
         }
     }
 
-    /// The cells of a table, whose rows are known by these columns.
+    /// Adds the cells of a table, whose rows are identified by these columns.
     fn add_table(&mut self, file: &Path, known_by: &[&str]) {
         let Ok(text) = read_text(file) else { return };
         let mut rows = rows(&text);
@@ -135,14 +135,14 @@ impl Values {
     }
 }
 
-/// The rows of a table with their lines, from 1: first the names of the columns.
+/// Returns the rows of a table with their line numbers, from 1; the first row names the columns.
 pub(crate) fn rows(text: &str) -> impl Iterator<Item = (usize, Vec<&str>)> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let is_row = |(_, line): &(usize, &str)| !line.trim().is_empty() && !line.starts_with('#');
     (1..).zip(text.lines()).filter(is_row).map(|(line, text)| (line, text.split(',').map(str::trim).collect()))
 }
 
-/// Whether a key of `oms.toml` is read at a start alone.
+/// Returns whether a key of `oms.toml` is read at a start only.
 fn is_for_the_start(path: &[&str]) -> bool {
     matches!(
         path,
@@ -153,7 +153,7 @@ fn is_for_the_start(path: &[&str]) -> bool {
     )
 }
 
-/// The sections of a list of sections, however it is written; none if it is no such list.
+/// Returns the sections of a list of sections, in either notation; none if the item is no such list.
 fn sections(item: &Item) -> Option<Vec<&dyn TableLike>> {
     if let Some(list) = item.as_array_of_tables() {
         return Some(list.iter().map(|table| table as &dyn TableLike).collect());
@@ -166,7 +166,7 @@ fn name_of(file: &Path) -> String {
     file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned()
 }
 
-/// A sentence for each key that differs, and one for each section that is new or gone.
+/// Returns a sentence for each key that differs, and one for each section that is new or gone.
 fn differences(before: &Values, now: &Values) -> Vec<String> {
     let (titles_before, titles_now) = (before.titles(), now.titles());
     let mut list = Vec::new();
@@ -178,7 +178,7 @@ fn differences(before: &Values, now: &Values) -> Vec<String> {
         if old == new {
             continue;
         }
-        // A file's own keys have no section that could be new.
+        // The keys at the top of a file have no section that could be new.
         let is_section = title.contains(' ');
         if is_section && titles_before.contains(title) != titles_now.contains(title) {
             if told.insert(title) {
@@ -196,20 +196,20 @@ fn differences(before: &Values, now: &Values) -> Vec<String> {
     list
 }
 
-/// A section that is new or gone, with its values.
+/// Describes a section that is new or gone, with its values.
 fn whole(title: &str, (values, what): (&Values, &str)) -> String {
     let of_it = values.0.iter().filter(|((of, _), _)| of == title);
     let said: Vec<String> = of_it.map(|((_, key), said)| format!("{key} {}", shown(key, &said.text))).collect();
     format!("{title}: {what} ({})", said.join(", "))
 }
 
-/// A value as it may be shown.
+/// Returns a value as it may be shown.
 fn shown(key: &str, text: &str) -> String {
     let is_secret = ["secret", "password", "token"].iter().any(|word| key.contains(word));
     if is_secret { "(never shown)".to_owned() } else { without_credentials(text) }
 }
 
-/// A text without what stands before the `@` of a URL, and without its query.
+/// Masks the credentials of each URL in a text: the part before its `@`, and a query with `=` or `@`.
 fn without_credentials(text: &str) -> String {
     let (mut shown, mut rest) = (String::new(), text);
     while let Some(at) = rest.find("://") {

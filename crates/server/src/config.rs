@@ -1,4 +1,4 @@
-//! What a server is run with: as a program says it, or as the files do.
+//! The configuration of a server, from a program or from files.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -13,47 +13,47 @@ use crate::event::ServerEvent;
 use crate::settings::{DenialLimits, Settings};
 use crate::tls::TlsFiles;
 
-/// How clients come.
+/// The configuration of a server: its addresses, users, limits, and channel of events.
 #[derive(Debug, Clone)]
 pub struct ServerConfig {
-    /// The Unix socket to listen on.
+    /// Unix socket to listen on.
     pub unix: Option<PathBuf>,
-    /// The address to listen on.
+    /// TCP address to listen on.
     pub tcp: Option<SocketAddr>,
-    /// What encrypts who comes there; without it nobody may.
+    /// Certificate for TCP connections; without it TCP is not encrypted.
     pub tls: Option<TlsFiles>,
-    /// The file of the users.
+    /// File of the users.
     pub users: PathBuf,
-    /// After so long without a word a client is taken for gone, in milliseconds.
+    /// Silence after which a client is considered dead, in milliseconds.
     pub heartbeat_ms: u32,
-    /// Clients at once, and as many drop copies.
+    /// Max clients at once, and as many drop copies.
     pub most: usize,
-    /// Archived days from which a client resumes; zero for all.
+    /// Archived days from which a client can resume; zero for all.
     pub keep_days: u32,
-    /// The file of it all, so that rights and tables can change while it runs; none if they cannot.
+    /// Settings with their files, so that rights and tables can change while the server runs; none if they cannot.
     pub settings: Option<Box<Settings>>,
-    /// Set by a Release: all files are to be read again.
+    /// Request to read all files again; set with release ordering.
     pub reload: Arc<AtomicBool>,
-    /// The sessions that may come in.
+    /// Sessions that may log in.
     pub sessions: Vec<SessionConfig>,
-    /// Who hears what happens. What does not fit in is not told.
+    /// Channel for the server's events. An event that does not fit is dropped.
     pub events: SyncSender<ServerEvent>,
 }
 
 impl ServerConfig {
-    /// Open files that a server like this needs at most.
+    /// Returns the max open files that such a server needs.
     pub(crate) fn files_needed(&self) -> u64 {
         self.settings.as_ref().map_or(files_of(2 * self.most), |settings| settings.files_needed())
     }
 
-    /// How much of the journal may go to requests that come to nothing.
+    /// Returns the limits of the journal records and the disk space that denied requests may use.
     pub(crate) fn denial_limits(&self) -> DenialLimits {
         self.settings.as_ref().map_or(DenialLimits::default(), |settings| settings.denials)
     }
 }
 
 impl Settings {
-    /// Where its clients come in, and who hears what happens there: for [`run`](crate::run) beside [`Self::config`].
+    /// Returns the server's configuration, for [`run`](crate::run) beside [`Self::config`]; its events go to `events`.
     pub fn server(&self, events: SyncSender<ServerEvent>) -> ServerConfig {
         ServerConfig {
             unix: self.listen.unix.clone(),

@@ -1,4 +1,4 @@
-//! A client that has logged in: its socket, its numbers, and how far it has heard.
+//! A logged-in client: its socket, its sequence numbers, and its position in the reports.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -20,12 +20,12 @@ use super::stream::Stream;
 use super::window::{Ask, Listing};
 use crate::settings::User;
 
-/// Bytes that may wait for a client that does not read. One that lags further reads on in the history.
+/// Max bytes pending for a client that does not read. A client that lags further catches up from the history.
 const MOST_WAITING: usize = 1 << 20;
-/// While less waits, a client that reads on is given more.
+/// Pending bytes below which a client that catches up is sent more.
 const FILL: usize = 64 << 10;
 
-/// Bytes of a copied report, at most.
+/// Max bytes of a copied report.
 const MOST_COPY: usize = size_of::<Copied>() + 128;
 
 /// A logged-in client.
@@ -34,72 +34,72 @@ pub(crate) struct Connection {
     pub inbox: Inbox,
     pub user: Arc<User>,
     pub session: u16,
-    /// Tells it from another one in the same place.
+    /// Distinguishes this connection from an earlier one at the same index.
     pub serial: u64,
     pub bucket: Bucket,
-    /// The id of its latest mass cancel, whose reports cost tokens; zero if it has sent none.
+    /// Id of the client's latest mass cancel, whose reports cost tokens; zero if it has sent none.
     pub mass_cancel: ClientOrderId,
-    /// What the socket has not taken yet, from `sent` on.
+    /// Output that the socket has not taken yet, from `sent` on.
     out: Vec<u8>,
     sent: usize,
-    /// The number of the next report that it hears.
+    /// Number of the next report to be sent.
     pub next_report: u64,
     pub hears: Hears,
-    /// The socket may have more.
+    /// The socket may have more to read.
     pub is_readable: bool,
-    /// When the last bytes came, in ticks: T1 of the requests in them.
+    /// Time of the last bytes received, in ticks: T1 of the requests in them.
     pub received: u64,
     pub question: Question,
-    /// The next question or admin command, which waits for the answer before it. Behind it no frame is read; requests
-    /// before it are taken while an answer is on its way, so a long list holds back no cancel.
+    /// Next question or admin command, pending until the one before it is answered. No frame behind it is read;
+    /// requests before it are taken while an answer is outstanding, so a long list holds back no cancel.
     pub next_question: Option<Ask>,
-    /// When it last spoke, and was last told what is expected of it.
+    /// Times of the client's last bytes, and of the last session message to it; reports and refusals do not count.
     pub heard: u64,
     pub said: u64,
-    /// Silence after which it is taken for gone, in ticks.
+    /// Silence after which the client is considered dead, in ticks.
     pub patience: u64,
-    /// Its stamps are of this host's clock.
+    /// The client's stamps are of this host's clock.
     pub shares_clock: bool,
-    /// The version that both sides speak.
+    /// Version that both sides use.
     pub version: u16,
-    /// Its user only reads: its requests are refused before the journal.
+    /// The user only reads: its requests are refused before the journal.
     pub only_reads: bool,
-    /// Requests that this connection has had refused before the journal: they follow the session's numbers, and the next
-    /// connection begins at these again.
+    /// Requests refused before the journal on this connection. They are numbered behind the session's requests, and the
+    /// next connection begins at these numbers again.
     pub refused: u64,
-    /// Its logon is in the journal.
+    /// The logon is in the journal.
     pub is_journaled: bool,
 }
 
-/// How a client hears reports.
+/// Source of a client's reports.
 pub(crate) enum Hears {
-    /// As they are said.
+    /// Live reports, as they are written.
     Live,
-    /// From the history, until it has caught up.
+    /// The history, until the client has caught up.
     Reading(Option<Box<Reading>>),
 }
 
-/// The question, or admin command, of a client that has no answer yet: one at a time.
+/// Outstanding question or admin command of a client: one at a time.
 pub(crate) enum Question {
     None,
-    /// What it asks, until there is room for an answer, or for the next page of one, and a token.
+    /// A question, pending until there is room for an answer, or for its next page, and a token.
     Waits(Listing),
-    /// The core knows of it.
+    /// A question or command that the core has received.
     Asked,
 }
 
-/// Why a connection ends.
+/// Reason for the end of a connection.
 pub(crate) enum End {
-    /// The client has closed it, or it broke.
+    /// The client has closed the connection, or it broke.
     Closed(String),
-    /// We end it, and say why.
+    /// The server ends the connection and sends the reason.
     Ended(String),
-    /// Somebody else has its session now; who comes back would only take it away again.
+    /// Another client has taken the session over; a client that reconnected would only take it back.
     Taken,
 }
 
 impl Connection {
-    /// A client that has just been let in.
+    /// Creates the connection of a client that was just admitted.
     pub fn new(
         stream: Stream,
         inbox: Inbox,
@@ -137,7 +137,7 @@ impl Connection {
         }
     }
 
-    /// Reads what is there; false if that is nothing.
+    /// Reads from the socket; false if nothing was there.
     pub fn read(&mut self, now: impl FnOnce() -> u64) -> Result<bool, End> {
         let room = self.inbox.room();
         let wanted = room.len();
@@ -159,8 +159,8 @@ impl Connection {
         }
     }
 
-    /// Charges the rate limit for a report of the session's latest mass cancel: each costs a token as a request does, so a
-    /// mass cancel costs one token, and one more for each order that it reaches and each end that follows.
+    /// Charges the rate limit for a report of the session's latest mass cancel: each costs a token as a request does,
+    /// so a mass cancel costs one token, and one more for each order that it reaches and each end that follows.
     #[inline]
     pub fn weigh(&mut self, report: &SessionReport<'_>) {
         let id = self.mass_cancel;
@@ -171,7 +171,7 @@ impl Connection {
         }
     }
 
-    /// Says a report, which is the next one.
+    /// Sends a report, which must be the next one.
     #[inline]
     pub fn report(&mut self, report: &SessionReport<'_>) {
         write_frame(&mut self.out, report.kind, report.number, report.stamp, report.message);
@@ -185,19 +185,19 @@ impl Connection {
         payload[..head.len()].copy_from_slice(head);
         let payload = &mut payload[..head.len() + report.message.len()];
         payload[head.len()..].copy_from_slice(report.message);
-        // As the text, which older clients ignore.
+        // The time goes into the text, which older clients ignore.
         write_with_text(&mut self.out, Kind::Copy.code(), place, report.stamp, payload, &utc_ns.to_le_bytes());
         self.next_report = place + 1;
     }
 
-    /// Says something of the session's own.
+    /// Sends a message of the session itself, and notes its time for the next heartbeat.
     pub fn say(&mut self, kind: Kind, sequence: u64, now: u64, message: &[u8], text: &[u8]) {
         write_with_text(&mut self.out, kind.code(), sequence, now, message, text);
         self.said = now;
     }
 
     /// Refuses a request that the user's role does not allow. It never reaches the core, so neither the request nor the
-    /// answer has a number in the journal. A client that is too old for the answer is told by the end of its connection.
+    /// answer has a number in the journal. A client that is too old for the answer loses its connection instead.
     #[cold]
     pub fn refuse(&mut self, number: u64, request: &Request, now: u64) -> Result<(), End> {
         if self.version < REFUSAL_VERSION {
@@ -209,33 +209,33 @@ impl Connection {
             return Err(End::Ended("it reads none of the answers to its requests".to_owned()));
         }
         self.refused += 1;
-        // No word by which the next heartbeat is measured: a client that is refused all the time needs those, too.
+        // The time of the last message stays as it is: a client whose requests are all refused needs heartbeats, too.
         write_frame(&mut self.out, Kind::RequestRefused.code(), number, now, refusal(request).as_bytes());
         Ok(())
     }
 
-    /// Says frames that are ready.
+    /// Sends complete frames.
     pub fn say_frames(&mut self, frames: &[u8]) {
         self.out.extend_from_slice(frames);
     }
 
-    /// Bytes that the socket has not taken yet.
+    /// Returns the number of bytes that the socket has not taken yet.
     #[inline]
     pub fn waiting(&self) -> usize {
         self.out.len() - self.sent
     }
 
-    /// Whether so much waits that it must read on in the history.
+    /// Returns whether so much output is pending that the client must catch up from the history.
     pub fn lags(&self) -> bool {
         self.waiting() > MOST_WAITING
     }
 
-    /// Whether there is room for more from the history.
+    /// Returns whether there is room for more from the history.
     pub fn has_room(&self) -> bool {
         self.waiting() < FILL
     }
 
-    /// Says why it ends, if the client is there to hear it, and gives the reason.
+    /// Sends the reason for the end, if the client can still receive it, and returns it as text.
     pub fn part(&mut self, end: End, now: u64) -> String {
         let why = match end {
             End::Closed(why) => return why,
@@ -254,7 +254,7 @@ impl Connection {
         why
     }
 
-    /// Gives the socket what waits; says how much it took.
+    /// Writes pending output to the socket. Returns the number of bytes written.
     #[inline]
     pub fn flush(&mut self) -> Result<usize, End> {
         let before = self.sent;
@@ -267,7 +267,7 @@ impl Connection {
                 Err(e) => return Err(End::Closed(format!("its connection broke: {e}"))),
             }
         }
-        // What TLS has taken may wait for the socket.
+        // The socket may not have taken all that TLS has.
         self.stream.flush().map_err(|e| End::Closed(format!("its connection broke: {e}")))?;
         let took = self.sent - before;
         if self.sent == self.out.len() {
@@ -284,8 +284,8 @@ impl Connection {
 /// Bytes of the longest request.
 pub(crate) const REQUEST_BYTES: usize = size_of::<ConditionalOrder>();
 
-/// The payload of a request of another version, as this one knows it: cut, or with zeros behind. None if the kind is no
-/// request's.
+/// Fits the payload of a request to this version: cuts it, or fills it with zeros. Returns its length; none if the kind
+/// is no request's.
 pub(crate) fn fit(kind: u8, payload: &[u8], buffer: &mut [u8; REQUEST_BYTES]) -> Option<usize> {
     let length = match MessageKind::from_code(kind)? {
         MessageKind::NewOrder => size_of::<NewOrder>(),
@@ -303,7 +303,7 @@ pub(crate) fn fit(kind: u8, payload: &[u8], buffer: &mut [u8; REQUEST_BYTES]) ->
     Some(length)
 }
 
-/// After so many milliseconds without a word a client is taken for gone: what it asks for, within reason.
+/// Returns a client's heartbeat time in milliseconds: its own choice within 100 to 600,000, or `ours` if it has none.
 pub(crate) fn heartbeat_ms(logon: &Logon, ours: u32) -> u32 {
     match logon.heartbeat_ms {
         0 => ours,

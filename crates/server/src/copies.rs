@@ -1,13 +1,13 @@
-//! Drop copies: clients that hear what is said to others, and say nothing themselves.
+//! Drop copies: clients that receive the reports of other sessions and send no requests.
 //!
 //! ```text
-//!   gateway ── whoever logs in for a drop copy ──> copies, a thread: history, filter ──> their sockets
+//!   gateway ── clients that log in for a drop copy ──> copies, a thread: history, filter ──> their sockets
 //! ```
-//! A drop copy takes no session: several of one user hear beside each other, each from its own place.
+//! A drop copy takes no session: several of one user run beside each other, each at its own position.
 //!
-//! They have a thread of their own, which reads the history from its files: neither the core nor another session does
-//! anything for them. What they hear has the number of its place in the history, so whoever comes back reads on behind the
-//! last one that it has, whatever its filter says by then.
+//! Drop copies have a thread of their own, which reads the history from its files at no cost to the core or to other
+//! sessions. A copied report is numbered by its place in the history, so a client resumes behind the last report it
+//! has, even with a changed filter.
 
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::sync::{Arc, mpsc::SyncSender};
@@ -29,14 +29,14 @@ use super::error::OpenError;
 use super::event::ServerEvent;
 use crate::settings::CopyTakes;
 
-/// Frames of the history that one turn looks at for one client.
+/// Max frames of the history read per turn and client.
 const TURN: usize = 1024;
-/// Drop copies of one user: a program that forgets to close them takes no place from others.
+/// Max drop copies of one user: a program that forgets to close them takes no place from others.
 const MOST_OF_A_USER: usize = COPIES_OF_A_USER;
-/// While there is nothing to do, between two looks.
+/// Pause between two turns while there is nothing to do.
 const PAUSE_NS: u64 = 1_000_000;
 
-/// Who comes in for a drop copy.
+/// A client that is admitted for a drop copy.
 pub(crate) struct Newcomer {
     pub admitted: Admitted,
     pub session: u16,
@@ -44,30 +44,30 @@ pub(crate) struct Newcomer {
     pub next_request: u64,
 }
 
-/// The thread, which ends with this.
+/// The thread of the drop copies; dropping this ends it.
 pub(crate) struct Copies {
     newcomers: Option<Sender<Box<Newcomer>>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the thread works with.
+/// State of the thread.
 struct Work<C> {
     clock: C,
     journal: u64,
     place: Place,
     heartbeat_ms: u32,
-    /// At once.
+    /// Max drop copies at once.
     most: usize,
     known: Arc<Known>,
-    /// Which users were looked at.
+    /// Change count of the user directory at the last check.
     users: u64,
     events: SyncSender<ServerEvent>,
-    /// Who came while a day was put away.
+    /// Clients that came while a day was being archived.
     waiting: Vec<Newcomer>,
     list: Vec<Hearer>,
 }
 
-/// Who hears a drop copy.
+/// A client with a drop copy.
 struct Hearer {
     connection: Connection,
     copy: Copy,
@@ -75,7 +75,7 @@ struct Hearer {
 }
 
 impl Copies {
-    /// Starts the thread. The history is that of the journal in this place, with this id.
+    /// Starts the thread. `place` and `journal` name the journal whose history it reads, by place and id.
     pub fn open<C: Clock>(
         clock: C,
         config: &ServerConfig,
@@ -99,10 +99,10 @@ impl Copies {
         Ok(Self { newcomers: Some(newcomers), thread: Some(thread.map_err(OpenError::Thread)?) })
     }
 
-    /// Hands somebody over.
+    /// Hands a client over to the thread.
     pub fn take(&self, newcomer: Newcomer) {
         if let Some(newcomers) = &self.newcomers {
-            // Nobody hears it only while the server ends.
+            // The receiver is gone only while the server ends.
             let _ = newcomers.send(Box::new(newcomer));
         }
     }
@@ -143,7 +143,7 @@ impl<C: Clock> Work<C> {
         }
     }
 
-    /// Says welcome, from the report on that the client lacks, or why not. While a day is put away, the client waits.
+    /// Welcomes a client at the first report that it lacks, or refuses it. While a day is archived, the client waits.
     fn admit(&mut self, mut newcomer: Newcomer) {
         let (copy, takes) = match self.open_for(&newcomer.admitted) {
             Ok(Some(opened)) => opened,
@@ -185,13 +185,13 @@ impl<C: Clock> Work<C> {
         self.list.push(Hearer { connection, copy, takes });
     }
 
-    /// The history for a client, from the report on that it lacks, and what it takes of it; or why it gets none. None while
-    /// a day is put away.
+    /// Opens the history for a client at the first report that it lacks, with its filter; or returns a refusal. Returns
+    /// none while a day is being archived.
     fn open_for(
         &self,
         Admitted { user, logon, .. }: &Admitted,
     ) -> Result<Option<(Copy, CopyTakes)>, (Refusal, String)> {
-        // While it waited, an admin may have changed it.
+        // An admin may have changed the user while the client waited.
         if self.known.get().find(&user.name) != Some(&**user) {
             return Err((Refusal::NotYours, "the user's rights have changed; log in again".to_owned()));
         }
@@ -218,7 +218,7 @@ impl<C: Clock> Work<C> {
         Ok(copy.map(|copy| (copy, filter.with(&self.known.get()))))
     }
 
-    /// A turn of each; false if nobody had anything to do.
+    /// Runs a turn of each client; false if there was nothing to do.
     fn turn(&mut self) -> bool {
         let now = self.clock.ticks();
         let changed = self.known.since(self.users);
@@ -257,7 +257,7 @@ impl<C: Clock> Work<C> {
 }
 
 impl Hearer {
-    /// Hears whether its client lives, and tells it what it lacks.
+    /// Reads a client's heartbeats, and sends the reports that it lacks.
     fn turn<C: Clock>(&mut self, clock: &C, now: u64) -> Result<bool, End> {
         let Self { connection, copy, takes } = self;
         connection.is_readable = true;

@@ -1,5 +1,5 @@
-//! The budget of denied requests: each denial is a record of the journal that no one trades by, so a session has so many of
-//! them a day. A session that has used them up is told, disconnected, and slow until the day ends.
+//! The budget of denied requests: each denial is a journal record without use for trading, so a session has a limited
+//! number of them a day. A session over its budget is disconnected with the reason, and slow until the day ends.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,20 +11,20 @@ use tickpath_orders::{Denial, MAY_CANCEL, MAY_MASS_CANCEL, MAY_NEW, MAY_REPLACE,
 
 use crate::settings::DenialLimits;
 
-/// How fast the requests of a session are taken that has used up its budget: a mass cancel still passes.
+/// Rate of a session over its budget: a mass cancel still passes.
 pub(super) const SLOW: Rate = Rate { per_second: 1, burst: 5 };
-/// The part of its budget that a session has while the journal's disk is short of its reserve.
+/// Divisor of a session's budget while the journal's disk is short of its reserve.
 const LOW_PART: u64 = 100;
 
-/// What was denied to each session since the day, or this process, began.
+/// Denied requests of each session since the day, or this process, began.
 #[derive(Debug)]
 pub(super) struct Denials {
     most: u64,
     is_disk_low: Arc<AtomicBool>,
     counts: BTreeMap<u16, Count>,
-    /// Sessions that have just used up their budget.
+    /// Sessions over budget that have not been disconnected yet.
     spent: Vec<u16>,
-    /// Sessions that have their full rate again, since a day has begun.
+    /// Sessions that a new day gives their full rate again.
     freed: Vec<u16>,
 }
 
@@ -54,37 +54,37 @@ impl Denials {
         }
     }
 
-    /// Counts a logon of a session that only reads. False if it is not to be journaled: the day has had as many of them as
-    /// the session may have denied requests.
+    /// Counts a logon of a session that only reads. Returns false if it must not be journaled, because the day's logons
+    /// exceed the session's budget of denied requests.
     pub fn journals_logon(&mut self, session: u16) -> bool {
         let count = self.counts.entry(session).or_default();
         count.logons += 1;
         count.logons <= self.most
     }
 
-    /// Whether the session has used up its budget.
+    /// Returns whether the session has used up its budget.
     pub fn is_spent(&self, session: u16) -> bool {
         self.counts.get(&session).is_some_and(|count| count.is_spent)
     }
 
-    /// The sessions that have used up their budget since this was asked last.
+    /// Takes the sessions that have used up their budget since the last call.
     pub fn take_spent(&mut self) -> Vec<u16> {
         std::mem::take(&mut self.spent)
     }
 
-    /// A day has begun: everybody has the whole budget again.
+    /// Begins a day: every session has its whole budget again.
     pub fn begin_day(&mut self) {
         self.spent.clear();
         self.freed.extend(self.counts.iter().filter(|(_, count)| count.is_spent).map(|(session, _)| *session));
         self.counts.clear();
     }
 
-    /// The sessions that have their full rate again since this was asked last.
+    /// Takes the sessions that have their full rate again since the last call.
     pub fn take_freed(&mut self) -> Vec<u16> {
         std::mem::take(&mut self.freed)
     }
 
-    /// What a session is told whose budget is used up.
+    /// Returns the message to a session whose budget is used up.
     pub fn sentence(&self, session: u16) -> String {
         let denied = self.counts.get(&session).map_or(0, |count| count.denied);
         format!(
@@ -94,7 +94,7 @@ impl Denials {
     }
 }
 
-/// The answer to a request that the user's role does not allow: it is refused before the journal.
+/// Returns the answer to a request that the user's role does not allow, and that is refused before the journal.
 pub(super) fn refusal(request: &Request) -> OrderDenied {
     let kind = match request {
         Request::New(_) | Request::Conditional(_) => MAY_NEW,

@@ -1,27 +1,27 @@
-//! The open files that a configuration needs, held against the limit of the process.
+//! Open files that a configuration needs, compared with the limit of the process.
 
 use rustix::process::{Resource, getrlimit};
 
 use super::settings::{Settings, User};
 
-/// Files of the process itself: journal, history, lanes, market data, certificates, and what reads them.
+/// Files of the process itself: journal, history, lanes, market data, certificates, and their readers.
 const OWN: u64 = 128;
-/// A connection, and the logs that its client may be reading meanwhile.
+/// Files of a connection, with the logs that its client may be reading meanwhile.
 const EACH_CONNECTION: u64 = 4;
-/// Connections that have not logged in, at most.
+/// Max connections that have not logged in.
 pub(crate) const UNKNOWN_CONNECTIONS: usize = 256;
-/// Drop copies of one user, at most.
+/// Max drop copies of one user.
 pub(crate) const COPIES_OF_A_USER: usize = 16;
-/// A lane or a line to a venue, and a topic of drop copies.
+/// Files of a lane or line to a venue, or of a topic of drop copies.
 const EACH_VENUE: u64 = 8;
 
-/// Open files of a server with so many clients and drop copies at once.
+/// Returns the open files of a server with so many clients and drop copies at once.
 pub(crate) fn files_of(connections: usize) -> u64 {
     OWN + UNKNOWN_CONNECTIONS as u64 + EACH_CONNECTION * connections as u64
 }
 
 impl Settings {
-    /// Open files that an OMS with these settings needs at most.
+    /// Returns the max open files that an OMS with these settings needs.
     pub fn files_needed(&self) -> u64 {
         let most = self.sessions.most as usize;
         let sessions: usize = self.users.list.iter().map(|user| user.sessions.len()).sum();
@@ -32,7 +32,7 @@ impl Settings {
         files_of(sessions.min(most) + copies.min(most)) + EACH_VENUE * others
     }
 
-    /// The limits of this process that are too low for these settings: a sentence each.
+    /// Returns a sentence for each limit of this process that is too low for these settings.
     pub fn limit_doubts(&self) -> Vec<String> {
         let needed = self.files_needed();
         let limit = getrlimit(Resource::Nofile).current.filter(|&limit| limit < needed);

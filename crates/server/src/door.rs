@@ -1,5 +1,5 @@
-//! The door: a thread that listens and hears logons. Whoever has not logged in costs the core nothing, however many they
-//! are and however slowly they speak.
+//! The acceptor: a thread that listens and reads logons. Connections without a logon cost the core nothing, however
+//! many they are and however slowly they send.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -35,24 +35,24 @@ use super::stream::Stream;
 use super::tls::Certificate;
 use crate::settings::{User, Users};
 
-/// Who knocks at once; of more, one of the origin goes that most come from.
+/// Max unauthenticated connections; beyond it the busiest origin loses one.
 const MOST_KNOCKS: usize = UNKNOWN_CONNECTIONS;
-/// Who has not logged in after so long goes.
+/// Time limit of a logon.
 const PATIENCE_NS: u64 = 5_000_000_000;
-/// What a wrong password costs.
+/// Wait after a wrong password.
 const PENALTY_NS: u64 = 1_000_000_000;
-/// Who is taken in at once, before those who knock already are heard.
+/// Max accepts per listener and turn, before the connections already there are served.
 const MOST_TAKEN: usize = 64;
-/// Reads of one turn: who says nothing whole in so many is none of ours.
+/// Max reads per connection and turn; a connection with more to read is closed as no client.
 const MOST_READS: usize = 256;
-/// The first byte of whoever wants TLS.
+/// First byte of a TLS handshake.
 const TLS_HANDSHAKE: u8 = 22;
-/// Between two looks at deadlines and at the users' file.
+/// Interval between two checks of deadlines and of the users' file.
 const LOOK: Duration = Duration::from_millis(50);
 
 const TCP: Token = Token(0);
 const UNIX: Token = Token(1);
-/// Tokens of those who knock begin here.
+/// First token of the unauthenticated connections.
 const FIRST: usize = 2;
 
 /// A client that has logged in.
@@ -61,33 +61,33 @@ pub(crate) struct Admitted {
     pub inbox: Inbox,
     pub user: Arc<User>,
     pub logon: Logon,
-    /// The last word of SCRAM, for the welcome.
+    /// Server-final message of SCRAM, for the welcome.
     pub server_final: Vec<u8>,
-    /// What it wished for, made here because that takes time; and the memory for the client.
+    /// Lanes that the logon asked for, made in the acceptor because that takes time; and the memory for the client.
     pub lanes: Option<(Lanes, [OwnedFd; 2])>,
 }
 
-/// The thread, which ends with this.
+/// The acceptor's thread; dropping this ends it.
 pub(crate) struct Door {
     known: Arc<Known>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
-    /// Removed at the end, if it is still this one.
+    /// Path of the Unix socket, removed at the end if the socket there is still the one that was bound.
     unix: Option<(PathBuf, Bound)>,
 }
 
 impl Door {
-    /// Who may log in.
+    /// Returns the user directory.
     pub fn known(&self) -> Arc<Known> {
         self.known.clone()
     }
 
-    /// The users, if they have changed since so many changes; and how many there were.
+    /// Returns the users and their change count, if that count differs from `changes`.
     pub fn users_since(&self, changes: u64) -> Option<(u64, Arc<Users>)> {
         self.known.since(changes)
     }
 
-    /// Listens. Who comes in goes to `admitted`.
+    /// Starts to listen. Clients that have logged in are sent to `admitted`.
     pub fn open<C: Clock>(
         clock: C,
         config: &ServerConfig,
@@ -109,7 +109,7 @@ impl Door {
 impl Drop for Door {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
-        // While the thread has it open.
+        // The path is checked while the thread has the socket open, so that its inode cannot be another socket's.
         if let Some((path, bound)) = &self.unix
             && bound_at(path) == Some(*bound)
         {
@@ -121,7 +121,7 @@ impl Drop for Door {
     }
 }
 
-/// What the thread does.
+/// State of the acceptor's thread.
 struct Porter<C> {
     clock: C,
     config: ServerConfig,
@@ -129,26 +129,26 @@ struct Porter<C> {
     poll: Poll,
     tcp: Option<TcpListener>,
     unix: Option<UnixListener>,
-    /// By token, the longest there first.
+    /// Unauthenticated connections by token, the oldest first.
     knocks: VecDeque<Knock>,
     next_token: usize,
     known: Arc<Known>,
     books: Books,
-    /// What is shown to those who come by TCP; without it they speak as they come.
+    /// Certificate of TCP connections; without one they are not encrypted.
     certificate: Option<Certificate>,
     guesses: Guesses,
-    /// Stand for the secrets of users that do not exist; and how often the users had changed when these were made.
+    /// Stand-ins for secrets of users that do not exist, and the user directory's change count when they were made.
     decoys: Decoys,
     decoys_of: u64,
-    /// Descriptors may be short.
+    /// Shortage of descriptors, and the pause that it causes.
     shortage: Shortage,
-    /// The Unix socket's turn to accept first: where descriptors are short, neither listener takes all of them.
+    /// The Unix socket accepts first in this turn: where descriptors are short, neither listener takes all of them.
     unix_first: bool,
-    /// What is left of the journal's disk.
+    /// Free space of the journal's disk.
     room: Room,
 }
 
-/// What a turn with somebody came to.
+/// Outcome of a turn of a connection.
 enum Turn {
     Stays,
     Gone,
@@ -229,7 +229,7 @@ impl<C: Clock> Porter<C> {
             }
             let ready: Vec<Token> = events.iter().map(|event| event.token()).collect();
             ready.into_iter().for_each(|token| self.turn(token));
-            // Not by event: there is none for who could not be taken before.
+            // Not by event: connections that could not be accepted before cause none.
             self.unix_first = !self.unix_first;
             let listeners = if self.unix_first { [UNIX, TCP] } else { [TCP, UNIX] };
             more = listeners.map(|token| self.accept(token)).contains(&true);
@@ -237,8 +237,8 @@ impl<C: Clock> Porter<C> {
         }
     }
 
-    /// Takes some of those who stand there; true if more may. Where descriptors are short the others wait, and no turn is
-    /// spent on them before the pause is over.
+    /// Accepts up to [`MOST_TAKEN`] connections; true if more may wait. Where descriptors are short the others wait,
+    /// and no turn is spent on them before the pause is over.
     fn accept(&mut self, token: Token) -> bool {
         if !self.shortage.may_accept(self.clock.ticks()) {
             return false;
@@ -256,7 +256,7 @@ impl<C: Clock> Porter<C> {
             };
             let mut stream = match accepted {
                 Ok(stream) => stream,
-                // Of one that is gone already the next is asked for.
+                // This connection has already been closed: take the next.
                 Err(e) if e.kind() == io::ErrorKind::ConnectionAborted => continue,
                 Err(e) if is_short(&e) => {
                     self.run_short(&e);
@@ -286,7 +286,7 @@ impl<C: Clock> Porter<C> {
         true
     }
 
-    /// Pauses accepting, and tells the operator of it once an episode.
+    /// Pauses accepting, and warns the operator once per episode.
     fn run_short(&mut self, e: &io::Error) {
         let calibration = self.clock.calibration();
         if self.shortage.begins(self.clock.ticks(), |ns| calibration.ticks_of_ns(ns)) {
@@ -301,7 +301,7 @@ impl<C: Clock> Porter<C> {
         }
     }
 
-    /// Hears one of them out.
+    /// Runs a turn of one connection: reads and answers its frames.
     fn turn(&mut self, token: Token) {
         let Some(place) = self.knocks.iter().position(|knock| knock.token == token) else { return };
         let Some(knock) = self.knocks.remove(place) else { return };
@@ -313,7 +313,7 @@ impl<C: Clock> Porter<C> {
         }
     }
 
-    /// Encrypts what comes if it must be; none if it has gone.
+    /// Begins TLS where the listener requires it. Returns none if the connection is gone.
     fn greet(&mut self, mut knock: Knock) -> Option<Knock> {
         let (Stage::Hello, Stream::Tcp(tcp), Some(certificate)) = (&knock.stage, &knock.stream, &self.certificate)
         else {
@@ -347,14 +347,14 @@ impl<C: Clock> Porter<C> {
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Turn::Stays,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
                 Err(e) => {
-                    // The client's own sentence may be better, but this one is here.
+                    // The client's own message may be better, but this one reaches the operator.
                     if e.kind() == io::ErrorKind::InvalidData {
                         self.tell(&knock.stream, &format!("no TLS with it: {e}"));
                     }
                     return Turn::Gone;
                 }
             }
-            // It says one thing and waits for the answer: whoever says more before is not one of ours.
+            // A client sends one frame and waits for the answer, so one frame per read is enough.
             let heard = match knock.inbox.next() {
                 Ok(None) => continue,
                 Ok(Some(frame)) => Ok((frame.kind, frame.message::<Logon>(), frame.text.to_vec())),
@@ -388,8 +388,8 @@ impl<C: Clock> Porter<C> {
                 }
                 let (users, decoys) = (self.known.get(), &self.decoys);
                 let find = |name: &str| {
-                    // Made for each name, so that the time does not tell which of them exist. A disabled user's challenge
-                    // stays as it was: a decoy would tell that something has changed.
+                    // A decoy is made for each name, so that the time of the answer does not reveal which users exist.
+                    // A disabled user keeps the challenge it had: a decoy would reveal the change.
                     let decoy = decoys.of(name);
                     users.find(name).map_or(decoy, |user| user.secret.clone())
                 };
@@ -398,7 +398,7 @@ impl<C: Clock> Porter<C> {
                 let mut out = Vec::new();
                 write_with_text(&mut out, Kind::Challenge.code(), 0, self.clock.ticks(), &[], &challenge);
                 knock.stage = Stage::Proof(Box::new(Begun { server, logon, users }));
-                // A fresh socket takes so little at once.
+                // A new socket takes so few bytes at once.
                 knock.stream.write_all(&out).map_err(|e| e.to_string())?;
                 Ok(None)
             }
@@ -407,8 +407,8 @@ impl<C: Clock> Porter<C> {
         }
     }
 
-    /// Looks at a proof, if it need not wait for others. It is held against the record that its challenge was made with,
-    /// and admits only while that record still holds.
+    /// Verifies a proof against the record that its challenge was made with, unless a wrong password delays it. Admits
+    /// the user only if that record is still current.
     fn verify(&mut self, knock: &mut Knock, begun: Box<Begun>, proof: Vec<u8>) -> Option<Turn> {
         let (now, name) = (self.clock.ticks(), begun.server.user().to_owned());
         if !self.guesses.may_try(knock.origin, &name, now) {
@@ -436,7 +436,7 @@ impl<C: Clock> Porter<C> {
         }
     }
 
-    /// Looks at the proofs that have waited long enough, one for each user and origin.
+    /// Verifies the proofs whose delay is over, one for each user and origin.
     fn verify_waiting(&mut self) {
         let now = self.clock.ticks();
         let may_try = |knock: &Knock, guesses: &Guesses| match &knock.stage {
@@ -453,13 +453,13 @@ impl<C: Clock> Porter<C> {
         }
     }
 
-    /// It hears that after so many ticks, and nothing that it says changes it.
+    /// Refuses a connection: the client receives the reason after so many ticks, and no frame of it changes that.
     fn refuse(&self, knock: &mut Knock, after: u64, refusal: Refusal, why: String) {
         self.tell(&knock.stream, &why);
         knock.stage = Stage::Refusing(self.clock.ticks() + after, refusal, why);
     }
 
-    /// Tells the operator; a name in it may be of any characters.
+    /// Reports a refusal to the operator. Escapes the sentence, because a name in it may have any characters.
     fn tell(&self, stream: &Stream, why: &str) {
         let _ = self.config.events.try_send(ServerEvent::Refused { from: stream.peer(), why: escaped(why) });
     }
@@ -471,13 +471,13 @@ impl<C: Clock> Porter<C> {
         }
         let logon = Logon { version: logon.version.min(VERSION), ..logon };
         let wishes = logon.version >= 2 && logon.wishes & Logon::LANES != 0 && matches!(stream, Stream::Unix(_));
-        // Without memory, or on a kernel that cannot seal it, the socket serves as well.
+        // Without lanes, for lack of memory or on a kernel that cannot seal it, the socket serves as well.
         let lanes = wishes.then(Lanes::make).and_then(Result::ok);
-        // The gateway takes them at every turn; one that has ended has no use for them.
+        // The gateway receives at every turn; a send fails only when the gateway has ended.
         let _ = self.admitted.send(Admitted { stream, inbox, user, logon, server_final, lanes });
     }
 
-    /// Sends away whose time is over, and reads the users again if their file has changed.
+    /// Runs the periodic work: delayed proofs, overdue connections, changed files, and the check of the disk.
     fn look(&mut self) {
         self.verify_waiting();
         let now = self.clock.ticks();
@@ -487,7 +487,7 @@ impl<C: Clock> Porter<C> {
                 tell_refusal(&mut knock.stream, now, *refusal, why);
                 true
             }
-            // It waits for that, however long it has been here.
+            // It is closed at that time, however old the connection is.
             Stage::Refusing(..) => false,
             _ if now.saturating_sub(knock.since) <= patience => false,
             Stage::Waits(begun, _) => {
@@ -509,7 +509,7 @@ impl<C: Clock> Porter<C> {
     }
 }
 
-/// Says why, if the socket takes it at once.
+/// Sends a refusal with its reason, as far as the socket takes it at once.
 pub(crate) fn tell_refusal(stream: &mut Stream, now: u64, refusal: Refusal, why: &str) {
     let mut out = Vec::new();
     let refused = Refused { code: refusal.code(), reserved: [0; 6] };
@@ -517,7 +517,7 @@ pub(crate) fn tell_refusal(stream: &mut Stream, now: u64, refusal: Refusal, why:
     let _ = stream.write(&out);
 }
 
-/// A socket that only this user can use. One that nobody listens on any more is taken over.
+/// Binds a Unix socket that only this user can use. Replaces a socket on which no server listens any more.
 fn bind_unix(path: &PathBuf) -> io::Result<UnixListener> {
     if std::os::unix::net::UnixStream::connect(path).is_ok() {
         return Err(io::Error::new(io::ErrorKind::AddrInUse, "another server listens there"));
@@ -532,7 +532,7 @@ fn bind_unix(path: &PathBuf) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Which socket it is that lies there: its device and its inode, which no other has while it is open.
+/// Device and inode of a bound socket, which no other file has while the socket is open.
 type Bound = (u64, u64);
 
 fn bound_at(path: &Path) -> Option<Bound> {
@@ -540,7 +540,7 @@ fn bound_at(path: &Path) -> Option<Bound> {
     Some((there.dev(), there.ino()))
 }
 
-/// Tells an operator at the start that the configuration needs more open files than this process may have.
+/// Warns the operator at the start if the configuration needs more open files than this process may have.
 fn tell_low_limit(config: &ServerConfig) {
     for why in config.settings.iter().flat_map(|settings| settings.limit_doubts()) {
         let _ = config.events.try_send(ServerEvent::Warning(why));

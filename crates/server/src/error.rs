@@ -1,18 +1,18 @@
-//! Why there is no server.
+//! The error of opening a server.
 
 use tickpath_oms::OmsError;
 
 use crate::tls::TlsError;
 
-/// Why an OMS does not become a server.
+/// Reason why an OMS cannot become a server.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// Nobody can be listened for there.
+    /// The address cannot be listened on.
     #[error("cannot listen on {place}: {reason}; name another place, or end who listens there")]
     Listen {
-        /// Where.
+        /// Address or path.
         place: String,
-        /// What the system said.
+        /// Error of the system.
         reason: std::io::Error,
     },
     /// The system gives no more sockets.
@@ -21,10 +21,10 @@ pub enum OpenError {
     /// The users' file cannot be read.
     #[error("{0}")]
     Users(String),
-    /// There is no certificate to show.
+    /// The certificate cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// The history of what was said cannot be read.
+    /// The history of reports cannot be read.
     #[error(transparent)]
     History(#[from] tickpath_log::OpenError),
     /// A thread could not be started.

@@ -1,23 +1,23 @@
-//! Texts for the log: nothing that a client has said changes what a line, a terminal or a reader makes of it.
+//! Escaping for the log: no text of a client changes how a line, a terminal or a reader behaves.
 
 use std::fmt::Write;
 
-/// A text in which each character that is not seen as itself stands as its code: control characters and escape sequences,
-/// line and paragraph separators, marks that turn the direction of writing, and characters without a width.
+/// Escapes a text: each character that is not visible as itself becomes its code, such as control characters and escape
+/// sequences, line and paragraph separators, direction marks, and characters without a width.
 pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         if is_seen(c) {
             out.push(c);
         } else {
-            // A string takes all.
+            // A write to a string never fails.
             let _ = write!(out, "{}", c.escape_unicode());
         }
     }
     out
 }
 
-/// The same of sentences that stand in lines of their own.
+/// Escapes a text line by line.
 pub(crate) fn escaped_lines(text: &str) -> String {
     text.split('\n').map(escaped).collect::<Vec<_>>().join("\n")
 }

@@ -1,4 +1,4 @@
-//! What a server tells of itself, as a sentence each.
+//! Events of a server, each with a sentence for the operator.
 
 use std::fmt;
 
@@ -6,59 +6,59 @@ use tickpath_oms::Notice;
 
 use super::escape::{escaped, escaped_lines};
 
-/// Something that happened to the server.
+/// Event of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServerEvent {
-    /// It listens here.
+    /// The server listens at this address.
     Listening(String),
     /// A client has logged in.
     LoggedIn {
-        /// Its user.
+        /// User of the client.
         user: String,
-        /// Its session.
+        /// Session of the client.
         session: u16,
-        /// Where it comes from.
+        /// Address of the client.
         from: String,
     },
     /// A client was refused.
     Refused {
-        /// Where it comes from.
+        /// Address of the client.
         from: String,
-        /// Why.
+        /// Reason.
         why: String,
     },
-    /// A client is gone.
+    /// A client has disconnected.
     Gone {
-        /// Its user.
+        /// User of the client.
         user: String,
-        /// Its session.
+        /// Session of the client.
         session: u16,
-        /// Why.
+        /// Reason.
         why: String,
     },
-    /// The users' file cannot be read: the users that were known stay.
+    /// The users' file cannot be read: the old users stay.
     Users(String),
-    /// The files cannot be taken: what was known stays.
+    /// The files cannot be taken: the old configuration stays.
     NotReloaded(String),
-    /// The files were read again, and the OMS has journaled so many definitions that differ.
+    /// The files were read again, and the OMS has journaled the definitions that differ.
     Defined {
-        /// How many.
+        /// Number of these definitions.
         changes: usize,
-        /// What the files say otherwise, and the OMS has taken: each section and key with the old and the new value.
+        /// Changes in the files that the OMS has taken: each section and key with the old and the new value.
         taken: Vec<String>,
-        /// What they say otherwise that holds from the next start on.
+        /// Changes that take effect at the next start.
         at_start: Vec<String>,
     },
-    /// The certificate cannot be read: the one that was known stays.
+    /// The certificate cannot be read: the old one stays.
     Certificate(String),
-    /// Something that an operator must mend: open files or the journal's disk are short. A sentence.
+    /// A condition that an operator must mend: open files or the journal's disk are short.
     Warning(String),
-    /// What an operator must hear of the OMS.
+    /// A notice of the OMS for the operator.
     Notice(Notice),
 }
 
 impl ServerEvent {
-    /// The sentence, with what clients and venues have said in it as it came.
+    /// Returns the sentence, in which texts of clients and venues are not escaped yet.
     fn sentence(&self) -> String {
         match self {
             Self::Listening(place) => format!("listening on {place}"),
@@ -89,7 +89,7 @@ impl ServerEvent {
     }
 }
 
-/// One line, whatever clients and venues have said; mistakes of files have a line each.
+/// Writes one line, with texts of clients and venues escaped; mistakes in files have a line each.
 impl fmt::Display for ServerEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sentence = self.sentence();

@@ -1,4 +1,4 @@
-//! Whether a file is as it was, and a key that is drawn once.
+//! Change detection for a file, and the decoys' key, which is drawn once.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
@@ -10,12 +10,12 @@ use rustix::fs::OFlags;
 use tickpath_session::Decoys;
 use zeroize::Zeroizing;
 
-/// The file of the decoys' key, in the journal's folder.
+/// File of the decoys' key, in the journal's folder.
 pub(super) const DECOYS: &str = "decoys.key";
 
 type Key = Zeroizing<[u8; Decoys::KEY_BYTES]>;
 
-/// Reads the key of the decoys; draws one, and keeps it in a file for this user alone, where there is none.
+/// Reads the key of the decoys. Where there is none, draws a key and keeps it in a file that only this user can read.
 pub(super) fn kept_key(path: &Path) -> io::Result<Key> {
     match OpenOptions::new().read(true).custom_flags(OFlags::NOFOLLOW.bits() as i32).open(path) {
         Ok(mut file) => {
@@ -32,7 +32,7 @@ pub(super) fn kept_key(path: &Path) -> io::Result<Key> {
     }
 }
 
-/// When a file was last written, and how long it is: who sees another pair reads it again. None if it is not there.
+/// Returns a file's modification time and length: another pair means that it must be read again. None if it is missing.
 pub(super) fn modified(path: &Path) -> Option<(SystemTime, u64)> {
     let file = fs::metadata(path).ok()?;
     Some((file.modified().ok()?, file.len()))

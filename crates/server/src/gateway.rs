@@ -1,12 +1,12 @@
-//! The gateway: sockets of clients that have logged in.
+//! The gateway: the sockets of logged-in clients.
 //!
 //! ```text
-//!   sockets ──> inbox ──> number, bucket ──> the sequencer           T1 is when the bytes came
+//!   sockets ──> inbox ──> number, bucket ──> the sequencer           T1 is the arrival of the bytes
 //!   sockets <── out <──┬─ live: the history as it grows
-//!                      └─ reading: the history from where the client is, a little in each turn
+//!                      └─ reading: the history from the client's position, a little in each turn
 //! ```
-//! A client that does not read its reports costs what waits for it, at most a mebibyte; then it reads on in the history
-//! when it can. One that sends without a pause has its turn and its bucket, and then waits in its own socket.
+//! A client that does not read costs at most a mebibyte of pending output, then catches up from the history. A client
+//! that sends without a pause is limited by its turn and its token bucket, and waits in its own socket.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -38,35 +38,34 @@ use super::room::Room;
 use super::watch::Watch;
 use super::window::{Ask, Asked, Asking, Bell, Listing, Said};
 
-/// Frames that one turn takes from one client before it looks at the others.
+/// Max frames taken from one client per turn, before the other clients have their turns.
 const TURN: usize = 64;
-/// Live frames of the history that one turn looks at.
+/// Max live frames of the history read per turn.
 const LIVE_TURN: usize = 256;
-/// Where there are lanes, turns between two looks at the sockets: asking for those takes longer than all else of a turn
-/// that finds nothing.
+/// Turns between two polls of the sockets while lanes exist: a poll takes longer than all else of an idle turn.
 const SOCKETS_EVERY: u32 = 16;
-/// Between two looks at who is silent.
+/// Interval between two checks for silent clients.
 pub(super) const LOOK_NS: u64 = 10_000_000;
-/// Clients that the door has let in and that wait for their turn.
+/// Max clients that wait in the channel between the acceptor and the gateway.
 const MOST_ADMITTED: usize = 64;
-/// The kind of a denial among the reports.
+/// Kind code of a denial among the reports.
 const DENIED: u8 = tickpath_market::Kind::OrderDenied.code();
-/// The bell's token.
+/// Poll token of the bell.
 pub(super) const BELL: Token = Token(usize::MAX);
 
-/// What a gateway is opened with, beside its configuration.
+/// Parts of the OMS that a gateway is opened with, beside its configuration.
 pub(crate) struct Opened {
     pub journal: u64,
     pub place: Place,
     pub marks: Marks,
-    /// The number of each session's next report.
+    /// Sequence number of each session's next report.
     pub next_report: Vec<u64>,
     pub opening: Opening,
     pub asking: Asking,
     pub desks: Sender<NewDesk>,
 }
 
-/// The sockets.
+/// The sockets of logged-in clients, and the state of their sessions.
 pub(crate) struct Gateway<C> {
     pub(super) clock: C,
     pub(super) config: ServerConfig,
@@ -74,52 +73,52 @@ pub(crate) struct Gateway<C> {
     pub(super) poll: Poll,
     pub(super) events: Events,
     pub(super) admitted: Receiver<Admitted>,
-    /// Ends once the channel that it fills is gone.
+    /// The acceptor; dropped after `admitted`, because its thread may block on sending there.
     pub(super) door: Option<Door>,
     pub(super) copies: Copies,
     pub(super) connections: Vec<Option<Connection>>,
-    /// Those that have more to be read, or to be said, than the last turn took.
+    /// Connections with more to read or to send than the last turn took.
     pub(super) unfinished: Vec<usize>,
-    /// Of those a turn goes through; empty between turns.
+    /// Connections of the turn that is in progress; empty between turns.
     pub(super) turning: Vec<usize>,
-    /// Those that read on in the history, one in a turn, the next not before this time.
+    /// Connections that catch up from the history: one has a turn, the next not before the time `read_at`.
     pub(super) reading: VecDeque<usize>,
     pub(super) read_at: u64,
-    /// Those that speak by lanes, which nobody tells of as of sockets.
+    /// Connections over lanes, whose data no poll of the sockets reports.
     pub(super) laned: Vec<usize>,
     pub(super) turns: u32,
-    /// The place of each session's connection.
+    /// Index of each session's connection.
     pub(super) places: BTreeMap<u16, usize>,
-    /// The client that each session had last, by its own number.
+    /// Client number that each session's last logon named.
     pub(super) clients: BTreeMap<u16, u32>,
     pub(super) marks: Marks,
     pub(super) live: Reader,
     pub(super) day: u64,
-    /// The day is over, and what is left of it is read.
+    /// The day has ended, and the rest of its reports is being read.
     pub(super) is_over: bool,
     pub(super) next_request: Vec<u64>,
     pub(super) next_report: Vec<u64>,
-    /// How far the journal has come with each session's requests.
+    /// Progress of the journal with each session's requests.
     pub(super) journaled: Journaled,
-    /// Those whose last requests are on their way to the journal: their welcome tells the number of the next one.
+    /// Clients whose session has requests in flight to the journal: their welcome names the number of the next request.
     pub(super) waiting: Vec<Admitted>,
-    /// Which users were looked at.
+    /// Change count of the user directory at the last check.
     pub(super) users: u64,
     pub(super) sessions: BTreeMap<u16, SessionConfig>,
-    /// Of sessions whose clients are gone: who comes back finds no fuller one.
+    /// Token buckets of sessions without a client, so that a reconnect does not refill them.
     pub(super) buckets: BTreeMap<u16, Bucket>,
     pub(super) denials: Denials,
     pub(super) asking: Asking,
     pub(super) serial: u64,
     pub(super) look_at: u64,
     pub(super) watch: Watch,
-    /// Sessions whose orders are canceled if they are not here by then.
+    /// Deadline after the start: absent sessions that cancel on disconnect have their orders canceled then.
     pub(super) awaited: Option<u64>,
     pub(super) bell: Option<Bell>,
 }
 
 impl<C: Clock> Gateway<C> {
-    /// Opens the door. With a bell it can sleep.
+    /// Opens the gateway and starts its acceptor. With a bell the gateway can sleep.
     pub fn open(
         clock: C,
         poll: Poll,
@@ -177,7 +176,7 @@ impl<C: Clock> Gateway<C> {
         })
     }
 
-    /// Notes which sockets have news; says how many.
+    /// Polls the sockets and marks the connections with events. Returns the number of events.
     fn wait(&mut self, timeout: Option<std::time::Duration>) -> usize {
         if self.poll.poll(&mut self.events, timeout).is_err() {
             return 0;
@@ -195,7 +194,7 @@ impl<C: Clock> Gateway<C> {
         news
     }
 
-    /// Notes which lanes have news.
+    /// Marks the connections whose lanes have data, or room again for pending output.
     fn look_at_lanes(&mut self) {
         let Self { laned, connections, unfinished, .. } = self;
         for &place in &*laned {
@@ -208,19 +207,19 @@ impl<C: Clock> Gateway<C> {
         }
     }
 
-    /// The lanes of all who have some.
+    /// Returns the lanes of all connections that use lanes.
     fn lanes(&mut self) -> impl Iterator<Item = &mut Laned<UnixStream>> {
         self.connections.iter_mut().flatten().filter_map(|connection| connection.stream.lanes())
     }
 
-    /// Gives live reports to those that hear them.
+    /// Forwards live reports to the clients that are caught up. Returns the number of frames read.
     fn hear_live(&mut self) -> Result<usize, OmsError> {
         let Self { live, marks, day, is_over, connections, places, next_report, unfinished, denials, .. } = self;
         for done in 0..LIVE_TURN {
             let message = match live.next()? {
                 Next::Message(message) => message,
                 _ if marks.day() == *day => return Ok(done),
-                // What came between the last look and the end of the day comes first.
+                // Reports written between the last read and the end of the day come first.
                 _ if !*is_over => {
                     *is_over = true;
                     continue;
@@ -245,9 +244,9 @@ impl<C: Clock> Gateway<C> {
                 continue;
             }
             if report.number > connection.next_report || connection.lags() {
-                // Its place is taken now: when it reads on, the day may be another one.
+                // The position is taken now: when the client catches up, the day may be another one.
                 let reading = marks.read_in(*day, report.session, connection.next_report);
-                // What is left of a day that is over is in no log that could be opened: it waits for its client.
+                // The rest of an ended day is in no log that could be opened: it is buffered for the client.
                 if !matches!(reading, Ok(None)) || report.number > connection.next_report {
                     connection.hears = Hears::Reading(reading.ok().flatten().map(Box::new));
                     continue;
@@ -258,7 +257,7 @@ impl<C: Clock> Gateway<C> {
         Ok(LIVE_TURN)
     }
 
-    /// A client's turn: what it says, then what it hears.
+    /// Runs a client's turn: takes its frames, then sends its pending output.
     fn turn(&mut self, place: usize, take: &mut impl Take) -> Result<usize, OmsError> {
         let mut done = 0;
         let result = self.hear_client(place, &mut done, take)?.and_then(|()| self.tell_client(place, &mut done));
@@ -268,7 +267,7 @@ impl<C: Clock> Gateway<C> {
         Ok(done)
     }
 
-    /// Takes what a client says.
+    /// Takes up to [`TURN`] frames from a client.
     fn hear_client(
         &mut self,
         place: usize,
@@ -291,7 +290,7 @@ impl<C: Clock> Gateway<C> {
                             return Ok(Ok(()));
                         }
                     }
-                    // What came is not whole, or says nothing: the others come first.
+                    // Only a part of a TLS record came, or nothing: the other clients have their turns first.
                     Some(Ok(false)) => {
                         if connection.is_readable {
                             mark(unfinished, place);
@@ -303,7 +302,7 @@ impl<C: Clock> Gateway<C> {
                 continue;
             }
             if !connection.bucket.take(|| clock.ticks()) {
-                // It has spoken: that we do not listen is no silence.
+                // The client has sent something: its empty token bucket is no silence.
                 connection.heard = clock.ticks();
                 mark(unfinished, place);
                 return Ok(Ok(()));
@@ -319,7 +318,7 @@ impl<C: Clock> Gateway<C> {
             let mut buffer = [0; REQUEST_BYTES];
             if let Some(length) = fit(frame.kind, frame.payload, &mut buffer) {
                 let next = slot(next_request, session);
-                // What was refused before the journal has a number of this connection only.
+                // Requests that were refused before the journal are numbered by this connection only.
                 let expected = *next + connection.refused;
                 if frame.sequence < expected {
                     continue;
@@ -328,7 +327,7 @@ impl<C: Clock> Gateway<C> {
                     let why = format!("request {} came where {expected} was expected: some are lost", frame.sequence);
                     return Ok(Err(End::Ended(why)));
                 }
-                // The stamps of another host's clock say nothing here.
+                // Stamps of another host's clock mean nothing here.
                 let sent = if *shares_clock { frame.stamp } else { received };
                 let payload = &buffer[..length];
                 let message = Message { sequence: frame.sequence, stamp: sent, kind: frame.kind, payload };
@@ -372,7 +371,7 @@ impl<C: Clock> Gateway<C> {
         Ok(Ok(()))
     }
 
-    /// Says to a client what waits for it.
+    /// Sends a client its pending output, and queues its next page or catch-up turn once there is room.
     fn tell_client(&mut self, place: usize, done: &mut usize) -> Result<(), End> {
         let Some(Some(connection)) = self.connections.get_mut(place) else { return Ok(()) };
         *done += usize::from(connection.flush()? > 0);
@@ -382,7 +381,7 @@ impl<C: Clock> Gateway<C> {
             if listing.is_first_page() || connection.bucket.take(|| self.clock.ticks()) {
                 ask(connection, place, Ask::Query(listing), &self.asking);
             } else {
-                // That the next page waits for a token is no silence of the client.
+                // The wait of the next page for a token is no silence of the client.
                 connection.heard = self.clock.ticks();
                 mark(&mut self.unfinished, place);
             }
@@ -393,7 +392,7 @@ impl<C: Clock> Gateway<C> {
         Ok(())
     }
 
-    /// Takes what the core's thread says: an answer, if who asked is still there, or who may come in from now on.
+    /// Takes a message of the core's thread: an answer, dropped if its client is gone, or the sessions that may log in.
     fn pass_on(&mut self, said: Said) {
         match said {
             Said::Answer { slot, serial, frames, tokens, rest } => {
@@ -423,7 +422,7 @@ impl<C: Clock> Gateway<C> {
         }
     }
 
-    /// Ends a connection.
+    /// Ends a connection, and keeps its token bucket for the session's next client.
     pub(super) fn end(&mut self, place: usize, end: End, take: &mut impl Take) -> Result<(), OmsError> {
         let Some(mut connection) = self.connections[place].take() else { return Ok(()) };
         let now = self.clock.ticks();
@@ -443,9 +442,9 @@ impl<C: Clock> Gateway<C> {
 }
 
 impl<C: Clock> Front for Gateway<C> {
-    /// One turn: who comes in, what they say, what they hear.
+    /// Runs one turn: live reports, answers, the marked clients, catch-up, admissions and timeouts.
     fn poll(&mut self, take: &mut impl Take) -> Result<usize, OmsError> {
-        // Before the sockets are looked at: what was said before these came, a logout above all, is heard first.
+        // Taken before the sockets are polled: a frame sent before these logons, a logout above all, is read first.
         let mut admitted = std::mem::take(&mut self.waiting);
         admitted.extend(self.admitted.try_iter());
         self.turns = self.turns.wrapping_add(1);
@@ -478,21 +477,21 @@ impl<C: Clock> Front for Gateway<C> {
         Ok(done)
     }
 
-    /// Sleeps until there may be work, or the time is over. Only with a bell.
+    /// Sleeps until there may be work, or until the timeout. Returns at once without a bell.
     fn sleep(&mut self, timeout_ns: u64) {
         let Some(bell) = self.bell.clone() else { return };
         if !self.reading.is_empty() {
-            // The rest of one who reads is shorter than any sleep.
+            // The pause between two catch-up turns is shorter than any sleep.
             return tickpath_clock::yield_now();
         }
         bell.sleeps();
-        // An error comes again in the next turn.
+        // The next turn returns the error again.
         let mut is_quiet = matches!(self.hear_live(), Ok(0));
         for lanes in self.lanes() {
             is_quiet &= lanes.sleeps();
         }
         let may_wait = is_quiet && self.unfinished.is_empty() && self.waiting.is_empty();
-        // A client whose bucket is empty waits for the time to pass.
+        // A client with an empty token bucket waits for the time to pass.
         let nanoseconds = if may_wait { timeout_ns } else { timeout_ns.min(1_000_000) };
         if is_quiet {
             self.wait(Some(std::time::Duration::from_nanos(nanoseconds)));
@@ -504,7 +503,7 @@ impl<C: Clock> Front for Gateway<C> {
 
 impl<C> Drop for Gateway<C> {
     fn drop(&mut self) {
-        // The door may wait for room there, and would wait for ever.
+        // The acceptor may wait for room in this channel, and would wait for ever.
         self.admitted = sync_channel(0).1;
         self.door = None;
         for connection in self.connections.iter_mut().flatten() {
@@ -514,15 +513,15 @@ impl<C> Drop for Gateway<C> {
     }
 }
 
-/// Hands a question or an admin command to the core's thread.
+/// Sends a question or an admin command to the core's thread.
 fn ask(connection: &mut Connection, slot: usize, what: Ask, asking: &Asking) {
     let (serial, user) = (connection.serial, connection.user.clone());
-    // The core's thread is gone only while the OMS ends.
+    // The receiver is gone only while the OMS ends.
     let _ = asking.ask.send(Asked { slot, serial, what, user });
     connection.question = Question::Asked;
 }
 
-/// Takes up the client's next question, if the one before it has its answer.
+/// Takes up the client's next question once the answer before it is complete.
 fn ask_next(connection: &mut Connection, slot: usize, asking: &Asking) {
     if !matches!(connection.question, Question::None) {
         return;
@@ -534,7 +533,7 @@ fn ask_next(connection: &mut Connection, slot: usize, asking: &Asking) {
     }
 }
 
-/// Whether a frame is one of an operator's words.
+/// Returns whether a frame is an admin command.
 fn is_word(frame: &Frame<'_>) -> bool {
     use RecordKind::{CancelScope, DayEnd, EnterFill, EnterOrder, EnterPosition, Inquire, Kill, Reconcile, Resolve};
     let entered = [EnterOrder, EnterFill, EnterPosition];
@@ -543,7 +542,7 @@ fn is_word(frame: &Frame<'_>) -> bool {
     })
 }
 
-/// Notes a connection that has more to do.
+/// Marks a connection that has more to do.
 #[inline]
 pub(super) fn mark(unfinished: &mut Vec<usize>, place: usize) {
     if !unfinished.contains(&place) {

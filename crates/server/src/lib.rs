@@ -1,16 +1,16 @@
-//! The OMS as a server: clients log in over a Unix socket, TCP or TLS, send requests, and hear reports.
+//! The OMS as a server: clients log in over a Unix socket, TCP or TLS, send requests, and receive reports.
 //!
 //! ```text
-//!   door      a thread: listens, hears logons, checks passwords; whoever has not logged in is here and nowhere else
+//!   door      the acceptor, a thread: listens, reads logons, checks passwords; holds each connection without a logon
 //!     │ admitted
 //!     ▼
 //!   gateway   sockets ──requests──> sequencer ──> history, the log of all reports ──> gateway ──> sockets
 //! ```
 //!
-//! With the layout `inline` the core's thread polls the gateway; with `split` it has a thread of its own, and hands over
-//! by a lane. A session is a number of the desk. Its requests and reports are numbered in the journal, so they go on
-//! where they were after any crash. A client that comes back, or cannot keep up, reads on in the history from the first
-//! report that it lacks; the core does not notice.
+//! With the layout `inline` the core's thread polls the gateway; with `split` the gateway has a thread of its own, and
+//! passes requests to the core by a lane. A session is a number of the trading configuration. Its requests and reports
+//! are numbered in the journal, so both resume at the same numbers after any crash. A client that reconnects or cannot
+//! keep up catches up from the history, from the first report it lacks; the core takes no part.
 
 mod accept;
 mod admit;
@@ -61,7 +61,7 @@ pub use tls::{TlsError, TlsFiles};
 use gateway::{BELL, Gateway, Opened};
 use window::{Bell, Window};
 
-/// Runs an OMS as a server until it is told to stop, as [`tickpath_oms::layout::run`] does. The process is not dumpable from
+/// Runs an OMS as a server until `stop` is set, as [`tickpath_oms::layout::run`] does. The process is not dumpable from
 /// then on.
 pub fn run<C: Clock + Sync>(
     clock: C,
@@ -71,8 +71,8 @@ pub fn run<C: Clock + Sync>(
     stop: &AtomicBool,
     ready: impl FnOnce(),
 ) -> Result<Vec<Gap>, OmsError> {
-    // Passwords' records and a private key lie in its memory: no core dump has them, and no other program of this user
-    // reads them there.
+    // The memory holds password records and a private key: neither may be in a core dump, nor readable for other
+    // programs of this user.
     if let Err(e) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
         let why = format!("the memory of this process cannot be kept from core dumps: {e}; set LimitCORE=0");
         let _ = server.events.try_send(ServerEvent::Warning(why));
@@ -91,7 +91,7 @@ pub fn run<C: Clock + Sync>(
     })
 }
 
-/// Opens the gateway of an OMS, and its window.
+/// Opens the gateway of an OMS, and attaches the [`Window`] by which the core's thread serves it.
 fn open<C: Clock>(oms: &mut Sequencer<C>, server: &ServerConfig, opening: Opening) -> Result<Gateway<C>, OpenError> {
     let poll = Poll::new().map_err(OpenError::Sockets)?;
     let bell = opening.has_thread.then(|| Waker::new(poll.registry(), BELL).map(Bell::new));

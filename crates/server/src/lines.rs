@@ -1,4 +1,4 @@
-//! The lines that a running OMS writes on standard error: one an event, as text, logfmt or JSON, and never a flood.
+//! Log lines of a running OMS on standard error: one per event, as text, logfmt or JSON, and never a flood.
 //!
 //! ```text
 //!   2026-01-02T03:04:05Z oms desk: anna has logged in to session 3 from 127.0.0.1:40000
@@ -18,21 +18,21 @@ use tickpath_result::rfc3339;
 use super::event::ServerEvent;
 use crate::settings::LogForm;
 
-/// Lines of one second; what is more of them is one line.
+/// Max lines per second; the rest of that second is summed up in one line.
 const MOST_LINES: u32 = 50;
 
-/// Writes lines.
+/// Writer of log lines.
 #[derive(Debug, Clone)]
 pub struct Lines {
-    /// The name of the OMS.
+    /// Name of the OMS.
     pub oms: String,
-    /// How they are written.
+    /// Form of the lines.
     pub form: LogForm,
-    /// Where a line goes.
+    /// Function that receives each line.
     pub write: fn(&str),
 }
 
-/// What a line tells.
+/// Contents of a line.
 struct Event {
     level: &'static str,
     name: String,
@@ -41,7 +41,7 @@ struct Event {
 }
 
 impl Lines {
-    /// Writes what is an event of the program itself.
+    /// Writes a line for an event of the program itself.
     pub fn say(&self, name: &str, fields: &[(&'static str, Value)], said: &str) {
         self.put(&Event { level: "info", name: name.to_owned(), fields: fields.to_vec(), said: said.to_owned() });
     }
@@ -55,7 +55,7 @@ impl Lines {
                 self.tell_more(more);
                 (second, lines, more) = (now, 0, 0);
             }
-            // What an operator must hear goes through whatever else there is.
+            // Notices and warnings for the operator pass whatever the rate.
             let is_notice = matches!(event, ServerEvent::Notice(_) | ServerEvent::Warning(_));
             if !is_notice && lines == MOST_LINES {
                 more += 1;
@@ -102,7 +102,7 @@ impl Lines {
     }
 }
 
-/// A value as logfmt has it: bare if it is one word, else as JSON quotes it.
+/// Returns a value in logfmt: bare if it is one word, else quoted as in JSON.
 fn logfmt(value: &Value) -> String {
     match value {
         Value::String(word)

@@ -1,4 +1,4 @@
-//! In which line of the files a number stands.
+//! Lines of the configuration files in which numbers are defined.
 
 use std::path::Path;
 
@@ -8,13 +8,13 @@ use tickpath_settings::read_text;
 use super::changes::rows;
 use crate::settings::Settings;
 
-/// The same conflicts, each with the file and the line that gives the number another meaning.
+/// Adds to each conflict the file and the line that gives the number another meaning.
 pub(crate) fn with_places(borne: Borne, settings: &Settings) -> Borne {
     let at = |Conflict { of, sentence }| Conflict { of, sentence: format!("{}: {sentence}", place_of(settings, of)) };
     Borne { list: borne.list.into_iter().map(at).collect() }
 }
 
-/// The file and the line of a number; the file alone if the number does not stand there any more.
+/// Returns the file and the line of a number; the file alone if the number is no longer there.
 pub(crate) fn place_of(settings: &Settings, of: Identity) -> String {
     let (file, line) = match of {
         Identity::Symbol(symbol) => {
@@ -43,7 +43,7 @@ fn line_in_table(file: &Path, column: &str, number: u32) -> Option<usize> {
 
 fn line_of_venue(file: &Path, number: u16) -> Option<usize> {
     let mut line = None;
-    // Keys that are not asked for count as mistakes, and nothing but the line is wanted here.
+    // Keys that are not asked for count as mistakes, and only the line is wanted here.
     let _ = tickpath_settings::read(file, |top| {
         top.sections("venue", |venue| {
             if venue.number("number", 0..=u16::MAX) == Some(number) {

@@ -1,4 +1,4 @@
-//! What is left of the journal's disk, held against the reserve that is kept for sessions that trade.
+//! Free space of the journal's disk, compared with the reserve for sessions that trade.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::statvfs;
 
-/// Between two looks at the disk.
+/// Interval between two checks of the disk.
 const LOOK_NS: u64 = 1_000_000_000;
 const MIB: u64 = 1 << 20;
 
-/// Looks at the journal's disk, on a thread that no order waits for.
+/// Monitor of the journal's disk, on a thread that no order waits for.
 #[derive(Debug)]
 pub(crate) struct Room {
     folder: PathBuf,
@@ -25,23 +25,23 @@ impl Room {
         Self { folder, reserve, is_low: Arc::default(), look_at: 0 }
     }
 
-    /// The journal's folder.
+    /// Returns the journal's folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Set while less than the reserve is free.
+    /// Returns the flag that is set while less than the reserve is free.
     pub fn is_low(&self) -> Arc<AtomicBool> {
         self.is_low.clone()
     }
 
-    /// Looks once a second; gives the sentence for the operator when the reserve is reached.
+    /// Checks the disk once a second. Returns a warning for the operator when free space falls below the reserve.
     pub fn look(&mut self, now: u64, ticks_of_ns: impl Fn(u64) -> u64) -> Option<String> {
         if now < self.look_at {
             return None;
         }
         self.look_at = now + ticks_of_ns(LOOK_NS);
-        // A disk that does not tell is not taken for a full one.
+        // A disk whose free space is unknown does not count as full.
         let disk = statvfs(self.folder.as_path()).ok()?;
         let free = disk.f_bavail.saturating_mul(disk.f_frsize);
         let is_low = free < self.reserve;

@@ -1,4 +1,4 @@
-//! Who is silent, and who must be told that we are not: each connection is looked at when something may be due.
+//! Heartbeats and timeouts: each connection is checked when something of it may be due.
 
 use tickpath_clock::Clock;
 use tickpath_oms::front::Take;
@@ -10,7 +10,8 @@ use super::connection::{Connection, End, Question};
 use super::gateway::{Gateway, LOOK_NS, get, mark};
 
 impl<C: Clock> Gateway<C> {
-    /// Ends the connections of those who are silent, and lets the others know that we are not.
+    /// Ends the connections of silent clients, and sends heartbeats to the others. Also acts on changed users, and on
+    /// sessions that are absent after the start.
     pub(super) fn look(&mut self, now: u64, take: &mut impl Take) -> Result<(), OmsError> {
         let soon = now + self.clock.calibration().ticks_of_ns(LOOK_NS);
         while let Some((place, serial)) = self.watch.next(now) {

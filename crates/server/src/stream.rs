@@ -1,4 +1,4 @@
-//! A client's socket, of any kind.
+//! The socket of a client, of any kind.
 
 use std::io::{self, IoSlice, Read, Write};
 use std::mem::MaybeUninit;
@@ -15,19 +15,19 @@ use tickpath_session::tls::Secure;
 
 use crate::origin::Origin;
 
-/// A socket that never waits.
+/// A non-blocking socket.
 #[derive(Debug)]
 pub(crate) enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
-    /// Large, and rare: behind a pointer it costs the others nothing.
+    /// Large and rare: a pointer, so that the other variants stay small.
     Tls(Box<Secure<TcpStream>>),
     /// A Unix socket with lanes in shared memory beside it.
     Lanes(Box<Laned<UnixStream>>),
 }
 
 impl Stream {
-    /// Where it comes from.
+    /// Returns the peer's address as text.
     pub fn peer(&self) -> String {
         match self {
             Self::Tcp(stream) => place(stream),
@@ -37,7 +37,7 @@ impl Stream {
         }
     }
 
-    /// Where it comes from, as far as its client cannot choose that.
+    /// Returns the peer's origin, as far as the client cannot choose it.
     pub fn origin(&self) -> Origin {
         match self {
             Self::Tcp(stream) => stream.peer_addr().map_or(Origin::Unknown, |peer| Origin::host(peer.ip())),
@@ -49,16 +49,16 @@ impl Stream {
         }
     }
 
-    /// Whether there may be more behind so many bytes that were asked for so much. News of a socket come but once: who
-    /// does not read on until there is nothing hears of it no more.
+    /// Returns whether more may follow after `bytes` bytes came of `wanted`. The poll reports a socket once, so a
+    /// reader must continue until nothing is left.
     #[inline]
     pub fn may_have_more(&self, bytes: usize, wanted: usize) -> bool {
-        // A socket that gave less than was asked for has no more; encrypted bytes are of another number.
+        // A socket that gave less than was wanted has no more; encrypted bytes differ in number.
         bytes == wanted || matches!(self, Self::Tls(_) | Self::Lanes(_))
     }
 
-    /// Sends the last word by the socket, with the memory of the lanes: what follows goes through these. Of another kind of
-    /// socket, or one that does not take it at once, there is nothing left.
+    /// Sends a last frame by the socket, with the descriptors of the lanes, which carry all that follows. Fails for
+    /// another kind of socket, or if the socket does not take the frame at once.
     pub fn open_lanes(self, lanes: Lanes, memory: &[OwnedFd; 2], last: &[u8]) -> io::Result<Self> {
         let Self::Unix(socket) = self else { return Err(io::ErrorKind::Unsupported.into()) };
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
@@ -73,18 +73,18 @@ impl Stream {
         }
     }
 
-    /// Its lanes, if it has some.
+    /// Returns the lanes of this stream, if it has some.
     #[inline]
     pub fn lanes(&mut self) -> Option<&mut Laned<UnixStream>> {
         if let Self::Lanes(lanes) = self { Some(lanes) } else { None }
     }
 
-    /// What ties a logon to this connection, if it is encrypted.
+    /// Returns the channel binding of a logon, if the connection is encrypted.
     pub fn binding(&self) -> io::Result<Option<Binding>> {
         if let Self::Tls(tls) = self { tls.binding().map(Some) } else { Ok(None) }
     }
 
-    /// Whether its client's clock is this host's.
+    /// Returns whether the client's clock is this host's.
     pub fn is_of_this_host(&self) -> bool {
         match self {
             Self::Tcp(stream) => is_loopback(stream),

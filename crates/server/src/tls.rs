@@ -1,4 +1,4 @@
-//! The certificate that the door shows, from its files.
+//! The certificate of the acceptor, from its files.
 
 use std::fs;
 use std::io;
@@ -22,47 +22,47 @@ use zeroize::Zeroizing;
 
 use super::file::modified;
 
-/// Where the certificate lies, and its key; both are PEM.
+/// Files of the certificate and its key; both are PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// The server's certificate, then those of the authorities between it and the one that clients trust.
+    /// The server's certificate, then those of the authorities between it and the authority that clients trust.
     pub certificate: PathBuf,
-    /// Its private key.
+    /// The certificate's private key.
     pub key: PathBuf,
 }
 
-/// The certificate as its files have it, also when they change.
+/// The certificate as its files have it, also after they change.
 pub(crate) struct Certificate {
     files: TlsFiles,
     config: Arc<rustls::ServerConfig>,
-    /// When the files were last changed: as they were read, and at the last look.
+    /// Modification times and lengths of the files: as they were read, and at the last check.
     read: Changed,
     seen: Changed,
 }
 
-/// A certificate that expires within this is told of.
+/// Time before the expiry of a certificate within which the operator is warned.
 const SOON: Duration = Duration::from_secs(30 * 86_400);
 
 type Changed = [Option<(SystemTime, u64)>; 2];
 
-/// Why there is no TLS with these files.
+/// Reason why these files cannot be used for TLS.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// A file is not there, or may not be read.
+    /// A file is missing, or may not be read.
     #[error("{file}: {reason}; it must be a PEM file that the OMS may read")]
     Unreadable {
         /// The file.
         file: PathBuf,
-        /// What the operating system says.
+        /// Error of the operating system.
         reason: io::Error,
     },
-    /// There is no certificate.
+    /// There is no certificate in the file.
     #[error("{0}: there is no certificate in it; it must be a PEM file that begins with the server's")]
     NoCertificate(PathBuf),
-    /// There is no key.
+    /// There is no key in the file.
     #[error("{0}: there is no private key in it; it must be a PEM file with one that has no password")]
     NoKey(PathBuf),
-    /// The two are not of each other.
+    /// The key is not that of the certificate.
     #[error("the key in {key} is not that of the certificate in {certificate}; name two that were made together")]
     Mismatch {
         /// The certificate's file.
@@ -70,7 +70,7 @@ pub enum TlsError {
         /// The key's file.
         key: PathBuf,
     },
-    /// It was good once.
+    /// The certificate has expired.
     #[error(
         "{file}: the certificate has expired on {date}, {days} days ago; renew it: an OMS that runs takes the new one by \
          itself"
@@ -78,36 +78,36 @@ pub enum TlsError {
     Expired {
         /// The certificate's file.
         file: PathBuf,
-        /// When, as year, month and day.
+        /// Date of expiry, as year, month and day.
         date: String,
-        /// Since when.
+        /// Days since the expiry.
         days: u64,
     },
-    /// It will be good.
+    /// The certificate is not valid yet.
     #[error("{0}: the certificate is not valid yet; is the clock of this host right?")]
     NotYet(PathBuf),
-    /// It is no server's.
+    /// The certificate is an authority's, not a server's.
     #[error(
         "{0}: the certificate is an authority's own (CA:TRUE), which clients refuse of a server; have one made with CA:FALSE"
     )]
     Authority(PathBuf),
-    /// Something else.
+    /// The certificate or its key cannot be used for another reason.
     #[error("{file}: {reason}; have a certificate made anew, of version 3, with an RSA, ECDSA or Ed25519 key")]
     Unusable {
         /// The file.
         file: PathBuf,
-        /// What is wrong.
+        /// Reason.
         reason: String,
     },
 }
 
 impl TlsFiles {
-    /// Whether they can be used now.
+    /// Checks whether the files can be used now.
     pub fn check(&self) -> Result<(), TlsError> {
         self.read().map(drop)
     }
 
-    /// That the certificate is good now, and expires soon: a sentence.
+    /// Returns a warning if the certificate is valid now and expires soon.
     pub fn doubt(&self) -> Option<String> {
         let chain = self.chain().ok()?;
         let soon = Duration::from_nanos(utc_ns()) + SOON;
@@ -120,7 +120,7 @@ impl TlsFiles {
         }
     }
 
-    /// What encrypts connections: TLS 1.3 and no other, nothing before the handshake is done, no sessions that go on.
+    /// Builds the TLS configuration: version 1.3 only, no data before the handshake is done, no session resumption.
     pub(crate) fn read(&self) -> Result<Arc<rustls::ServerConfig>, TlsError> {
         let Self { certificate, key } = self;
         let chain = self.chain()?;
@@ -142,14 +142,15 @@ impl TlsFiles {
         Ok(Arc::new(config))
     }
 
-    /// The server's certificate, then the others of its file.
+    /// Returns the server's certificate, then the others of its file.
     fn chain(&self) -> Result<Vec<CertificateDer<'static>>, TlsError> {
         let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes(&self.certificate)?).collect();
         let chain = chain.ok().filter(|chain| !chain.is_empty());
         chain.ok_or_else(|| TlsError::NoCertificate(self.certificate.clone()))
     }
 
-    /// As a client would look at it, at this time since the Unix epoch, that trusts the last of them: what else it would say is for the client to know.
+    /// Checks the certificate at this time since the Unix epoch, as a client would that trusts the last one of the
+    /// chain; all other doubts are left to the client.
     fn check_time(&self, chain: &[CertificateDer<'static>], now: Duration) -> Result<(), TlsError> {
         let file = &self.certificate;
         let mut roots = RootCertStore::empty();
@@ -168,7 +169,7 @@ impl TlsFiles {
             Err(Error::InvalidCertificate(CertificateError::NotValidYetContext { .. })) => {
                 Err(TlsError::NotYet(file.clone()))
             }
-            // The crate has no other name for it than that of the crate below it.
+            // The crate names this error only by the error of the crate below it.
             Err(Error::InvalidCertificate(CertificateError::Other(why)))
                 if format!("{why:?}").contains("CaUsedAsEndEntity") =>
             {
@@ -185,13 +186,12 @@ impl Certificate {
         Ok(Self { files: files.clone(), config: files.read()?, read, seen: read })
     }
 
-    /// A connection that shows the one of now.
+    /// Starts TLS on a connection with the current certificate.
     pub fn secure(&self, tcp: TcpStream) -> Result<Secure<TcpStream>, Error> {
         ServerConnection::new(self.config.clone()).map(|tls| Secure::new(tcp, tls))
     }
 
-    /// Reads the files again if they have changed, once they are as they were at the last look: two files are never
-    /// written at once.
+    /// Reads changed files again, once they are as they were at the last check: two files are never written at once.
     pub fn look(&mut self) -> Result<(), TlsError> {
         let now = changed(&self.files);
         let rests = now == std::mem::replace(&mut self.seen, now);
@@ -215,10 +215,10 @@ fn unusable(file: &Path, reason: &Error) -> TlsError {
     TlsError::Unusable { file: file.to_owned(), reason: reason.to_string() }
 }
 
-/// The date of a day, counted from the Unix epoch: years here begin in March, so that a leap day is the last of one.
+/// Returns the date of a day counted from the Unix epoch. Years begin in March here, so that a leap day comes last.
 fn date(days: u64) -> String {
     const DAYS_OF_400_YEARS: u64 = 146_097;
-    // Of the first of March of the year 0.
+    // Days since the first of March of the year 0.
     let days = days + 719_468;
     let (era, day) = (days / DAYS_OF_400_YEARS, days % DAYS_OF_400_YEARS);
     let year = (day - day / 1_460 + day / 36_524 - day / (DAYS_OF_400_YEARS - 1)) / 365;

@@ -1,22 +1,22 @@
-//! Connections by the time when something of them may be due: a look at a thousand of them takes the caches from the one
-//! that trades.
+//! Connections ordered by their next check: a scan of a thousand connections would evict the caches of the client that
+//! trades.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::connection::Connection;
 
-/// Connections by the time when something of them may be due, in ticks.
+/// Connections by the time of their next check, in ticks.
 #[derive(Debug, Default)]
 pub(super) struct Watch(BinaryHeap<Reverse<(u64, usize, u64)>>);
 
 impl Watch {
-    /// A connection is looked at from this time on.
+    /// Schedules a connection's next check at this time.
     pub fn add(&mut self, at: u64, place: usize, connection: &Connection) {
         self.0.push(Reverse((at, place, connection.serial)));
     }
 
-    /// The next one that is due: its place and its serial.
+    /// Removes and returns the next connection that is due: its index and its serial.
     pub fn next(&mut self, now: u64) -> Option<(usize, u64)> {
         let Reverse((_, place, serial)) = *self.0.peek().filter(|first| first.0.0 <= now)?;
         self.0.pop();

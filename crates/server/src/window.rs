@@ -1,4 +1,4 @@
-//! What is asked of the core beside requests, and what an operator must hear of it.
+//! The control port: questions and admin commands to the core, beside requests; and notices for the operator.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::books::NewDesk;
 use super::event::ServerEvent;
 use crate::settings::User;
 
-/// Somebody asks.
+/// A question or an admin command of a client.
 pub(crate) struct Asked {
     pub slot: usize,
     pub serial: u64,
@@ -25,47 +25,47 @@ pub(crate) struct Asked {
     pub user: Arc<User>,
 }
 
-/// Rows in one page of a list. The core's thread answers one page in a turn.
+/// Max rows in one page of a list. The core's thread answers one page in a turn.
 const PAGE: usize = 128;
-/// After a page the core has this many times as long for other work, so that an order seldom meets a page: the lists of
-/// all sessions together take a three hundredth of the core's thread, and their sending about as much again.
+/// Rest after a page, in durations of that page, so that an order seldom meets a page: the lists of all sessions
+/// together take a three hundredth of the core's thread, and their sending about as much again.
 const REST: u64 = 299;
-/// Kill switches that a status lists by name: they fit a frame.
+/// Max kill switches that a status lists by name, so that they fit a frame.
 const MOST_SWITCHES: usize = 100;
 /// Time without a list that counts as rest, so that a short list after a silence comes at once.
 const RESTED_NS: u64 = 50_000_000;
-/// Rows of a list that a token of the session's rate limit pays for.
+/// Rows of a list per token of the session's rate limit.
 const ROWS_A_TOKEN: u64 = 16;
 
-/// What is asked of the core.
+/// A question or an admin command for the core.
 #[derive(Debug, Clone)]
 pub(crate) enum Ask {
     Query(Listing),
-    /// An admin's word, as the record of its kind.
+    /// An admin command, as the record of its kind.
     Word {
         kind: u8,
         record: Vec<u8>,
     },
 }
 
-/// A question, and how far its answer has come. A list is answered in pages; the gateway asks for each page when the client
-/// has room for it and a token.
+/// A question, and the progress of its answer. A list is answered in pages; the gateway asks for each page when the
+/// client has room for it and a token.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Listing {
     query: Query,
-    /// The id of the order, or the number of the instrument, behind which the next page begins; none for the first page.
+    /// Order id, or instrument number, behind which the next page begins; none for the first page.
     after: Option<u64>,
-    /// Rows that the pages before had.
+    /// Number of rows in the pages before.
     rows: u64,
 }
 
 impl Listing {
-    /// A question that nothing was answered to.
+    /// Returns the listing of a question that has no answer yet.
     pub fn of(query: Query) -> Self {
         Self { query, after: None, rows: 0 }
     }
 
-    /// Whether the token of the question's own frame pays for the next page.
+    /// Returns whether the token of the question's own frame pays for the next page.
     pub fn is_first_page(&self) -> bool {
         self.after.is_none()
     }
@@ -75,22 +75,22 @@ impl Listing {
     }
 }
 
-/// What the core's thread says to the gateway.
+/// A message of the core's thread to the gateway.
 pub(crate) enum Said {
-    /// The frames of an answer, or of a page of one: then the rest of the question.
+    /// Frames of an answer or of one page of it, and the rest of the question if pages are left.
     Answer {
         slot: usize,
         serial: u64,
         frames: Vec<u8>,
-        /// Tokens that the answer costs beside the one that was taken for it.
+        /// Tokens that the answer costs beyond the token taken for the question or page.
         tokens: u32,
         rest: Option<Listing>,
     },
-    /// The sessions that may come in from now on.
+    /// Sessions that may log in from now on.
     Sessions(Vec<SessionConfig>),
 }
 
-/// Wakes a gateway that sleeps.
+/// Waker of a sleeping gateway.
 #[derive(Clone)]
 pub(crate) struct Bell {
     sleeps: Arc<AtomicBool>,
@@ -102,10 +102,10 @@ impl Bell {
         Self { sleeps: Arc::new(AtomicBool::new(false)), waker: Arc::new(waker) }
     }
 
-    /// The gateway goes to sleep, after one more look for what came before this.
+    /// Announces that the gateway goes to sleep; the gateway must look for messages once more afterwards.
     pub fn sleeps(&self) {
         self.sleeps.store(true, Ordering::SeqCst);
-        // Pairs with the fence of who rings: either it sees the flag, or the look sees what it said.
+        // Pairs with the fence in `ring`: either the sender sees the flag, or the last look sees its message.
         fence(Ordering::SeqCst);
     }
 
@@ -113,7 +113,7 @@ impl Bell {
         self.sleeps.store(false, Ordering::Relaxed);
     }
 
-    /// Something was said.
+    /// Wakes the gateway if it sleeps, after a message was sent to it.
     #[inline]
     pub fn ring(&self) {
         fence(Ordering::SeqCst);
@@ -123,28 +123,28 @@ impl Bell {
     }
 }
 
-/// The core's side: questions come in, answers and notices go out.
+/// The core's side of the control port: receives questions, sends answers and notices.
 pub(crate) struct Window {
     asked: Receiver<Asked>,
     desks: Receiver<NewDesk>,
     answers: Sender<Said>,
     events: SyncSender<ServerEvent>,
-    /// Notices that were told.
+    /// Number of notices that were passed on.
     told: u64,
     started: u64,
     sessions: Arc<AtomicU64>,
     bell: Option<Bell>,
-    /// Lists of which a page is asked for, the longest there first.
+    /// Lists with a page to be answered, the longest waiting first.
     lists: VecDeque<Asked>,
-    /// When the next page is due, in ticks.
+    /// Time when the next page is due, in ticks.
     list_at: u64,
 }
 
-/// The gateway's side.
+/// The gateway's side of the control port.
 pub(crate) struct Asking {
     pub ask: Sender<Asked>,
     pub answers: Receiver<Said>,
-    /// Sessions that are logged in.
+    /// Number of sessions that are logged in.
     pub sessions: Arc<AtomicU64>,
 }
 
@@ -193,12 +193,12 @@ impl<C: Clock> tickpath_oms::front::Window<C> for Window {
         while let Ok(NewDesk { desk, users, known, answer }) = self.desks.try_recv() {
             let judged = match oms.define(&desk) {
                 Ok(changes) => {
-                    // The sessions first: whoever logs in as one of the new users finds them.
+                    // The sessions come first: a client that logs in as a new user finds its session.
                     let _ = self.answers.send(Said::Sessions(desk.sessions));
                     known.put(users);
                     Ok(changes)
                 }
-                // The desk that was known holds on, and so do the users.
+                // The old trading configuration stays, and so do the users.
                 Err(OmsError::Borne(why)) => Err(why),
                 Err(e) => return Err(e),
             };
@@ -235,7 +235,7 @@ impl Window {
         frames
     }
 
-    /// Answers a page of the list that has waited longest, once the core has had its rest; says how many.
+    /// Answers a page of the list that has waited longest, once the core has had its rest. Returns the number of pages.
     fn answer_list<C: Clock>(&mut self, oms: &Sequencer<C>) -> usize {
         if self.lists.is_empty() {
             return 0;
@@ -296,7 +296,7 @@ impl Window {
     }
 }
 
-/// The kill switches that are on and that a user may see, in words; empty if there are none.
+/// Returns the kill switches that are on and that a user may see, as text; empty if there are none.
 fn switches(core: &Core, user: &User) -> String {
     let is_seen = |&(scope, target): &(u8, u32)| match scope {
         KILL_ACCOUNT => user.sees(AccountId(target)),
@@ -314,7 +314,7 @@ fn switches(core: &Core, user: &User) -> String {
     shown.join(", ") + &rest
 }
 
-/// Has the core take an admin's word, and says what came of it: the orders that it meant, then whether it was taken.
+/// Passes an admin command to the core. Returns the frames of its answer: the orders in scope, then an acknowledgement.
 fn take_word<C: Clock>(oms: &mut Sequencer<C>, kind: u8, record: &[u8]) -> Result<Vec<u8>, OmsError> {
     let (mut frames, now) = (Vec::new(), oms.clock().ticks());
     match oms.word(now, kind, record)? {
@@ -331,15 +331,15 @@ fn take_word<C: Clock>(oms: &mut Sequencer<C>, kind: u8, record: &[u8]) -> Resul
     Ok(frames)
 }
 
-/// Bytes of a row's frame, about.
+/// Estimated bytes of a row's frame.
 const ROW_BYTES: usize = size_of::<ExecutionReport>() + 32;
 
-/// Tokens that a page with so many orders costs beside the one that was taken for it.
+/// Returns the tokens that a page with so many rows costs beyond the token already taken for it.
 fn weight(rows: u64) -> u32 {
     u32::try_from(rows.div_ceil(ROWS_A_TOKEN).saturating_sub(1)).unwrap_or(u32::MAX)
 }
 
-/// A page of the open orders that a user may see: its frames, how many, and behind which order the next page begins.
+/// Returns a page of the open orders that a user may see: its frames, row count, and the order before the next page.
 fn order_page<C: Clock>(oms: &Sequencer<C>, after: Option<u64>, user: &User) -> (Vec<u8>, u64, Option<u64>) {
     let page = oms.core().open_page(after.map(OrderId), PAGE, |account| user.sees(account));
     let mut frames = Vec::with_capacity(page.orders.len() * ROW_BYTES);
@@ -347,7 +347,7 @@ fn order_page<C: Clock>(oms: &Sequencer<C>, after: Option<u64>, user: &User) -> 
     (frames, page.orders.len() as u64, page.next.map(|order| order.0))
 }
 
-/// A page of the instruments: its frames, how many, and behind which number the next page begins.
+/// Returns a page of the instruments: its frames, row count, and the number before the next page.
 fn instrument_page<C: Clock>(oms: &Sequencer<C>, after: Option<u64>) -> (Vec<u8>, u64, Option<u64>) {
     let first = SymbolId(after.map_or(0, |after| after as u32 + 1));
     let (mut frames, mut rows, mut last) = (Vec::new(), 0, None);
@@ -370,7 +370,7 @@ fn write_rows(frames: &mut Vec<u8>, rows: &[OrderView]) {
     }
 }
 
-/// The rows of a venue's answer, each with its session: the last report, then pairs of the two sides.
+/// Returns the rows of a venue's answer, each with its session: the last report, then pairs of the two sides.
 fn answer_rows(answer: &Answer) -> Vec<(u16, ExecutionReport)> {
     let Answer { last, orders, differing, differences, positions } = answer;
     if !last.ends_answer() {
@@ -389,7 +389,7 @@ fn answer_rows(answer: &Answer) -> Vec<(u16, ExecutionReport)> {
     rows
 }
 
-/// An order as a report of its status.
+/// Returns an order as a report of its status.
 fn row(order: &OrderView) -> ExecutionReport {
     ExecutionReport {
         order_id: order.id,

@@ -10,51 +10,51 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// The longest payload: nobody who says more is one of ours.
+/// Max bytes of a payload; a longer one comes from no client or OMS of this protocol.
 pub const MOST_PAYLOAD: usize = 4096;
 
 /// Bytes of a [`Head`].
 pub const HEAD_BYTES: usize = size_of::<Head>();
 
-/// What an inbox reads at once.
+/// Bytes of an inbox's buffer: the most that it reads at once.
 const ROOM: usize = 64 << 10;
 
-/// What stands before each payload.
+/// Header of each payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Head {
     /// Bytes of the payload.
     pub length: u32,
-    /// What the payload is: a kind of `tickpath-market`, a record of `tickpath-orders` (the words of operators), or a
+    /// Kind of the payload: a kind of `tickpath-market`, a record of `tickpath-orders` (admin commands), or a
     /// [`Kind`](crate::Kind).
     pub kind: u8,
     /// Zero.
     pub reserved: u8,
-    /// Bytes of the message; what is behind it in the payload is text. A later version's message is longer.
+    /// Bytes of the message; text follows it in the payload. A later version's message is longer.
     pub fixed: u16,
-    /// The number of a request or a report; of a heartbeat the number that its sender expects next.
+    /// Number of a request or a report; in a heartbeat the number that its sender expects next.
     pub sequence: u64,
-    /// When it was sent, in ticks of the sender's clock: T0 of a request.
+    /// Time of sending, in ticks of the sender's clock: T0 of a request.
     pub stamp: u64,
 }
 
-/// A frame that has come.
+/// A received frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// Its kind.
+    /// Kind of the payload.
     pub kind: u8,
-    /// Its number.
+    /// Number of the frame.
     pub sequence: u64,
-    /// When it was sent.
+    /// Time of sending, in ticks of the sender's clock.
     pub stamp: u64,
     /// The message.
     pub payload: &'a [u8],
-    /// The text behind it.
+    /// The text behind the message.
     pub text: &'a [u8],
 }
 
 impl Frame<'_> {
-    /// The message as this version knows it, whatever version wrote it: what that lacks is zero.
+    /// Returns the message as this version knows it, whatever version wrote it: missing bytes are zero.
     pub fn message<T: FromBytes + IntoBytes>(&self) -> T {
         let mut message = T::new_zeroed();
         let known = size_of::<T>().min(self.payload.len());
@@ -63,13 +63,13 @@ impl Frame<'_> {
     }
 }
 
-/// Bytes that are no frames.
+/// Error of bytes that are no frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
-    /// It claims to be longer than any message.
+    /// The payload is longer than any message.
     #[error("a frame of {0} bytes is none of ours; is this an order entry port?")]
     Length(u32),
-    /// Its message is longer than all of it.
+    /// The message is longer than the payload.
     #[error("a frame of {length} bytes with a message of {fixed} is none of ours; is this an order entry port?")]
     Fixed {
         /// Bytes of the payload.
@@ -79,7 +79,7 @@ pub enum FrameError {
     },
 }
 
-/// Bytes as they come, taken apart into frames.
+/// Buffer of received bytes, which are split into frames.
 #[derive(Debug, Default)]
 pub struct Inbox {
     bytes: Vec<u8>,
@@ -88,13 +88,13 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// Where the next bytes go; never empty. [`Self::filled`] says how many came.
+    /// Returns the buffer for the next bytes, never empty. The caller reports their number with [`Self::filled`].
     pub fn room(&mut self) -> &mut [u8] {
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
         }
         if self.bytes.is_empty() {
-            // From the allocator's zeros: a page that no byte has come to costs no memory.
+            // The allocator's zeros: a page that no byte has come to costs no memory.
             self.bytes = vec![0; ROOM];
         }
         if self.bytes.len() - self.end < HEAD_BYTES + MOST_PAYLOAD {
@@ -104,13 +104,13 @@ impl Inbox {
         &mut self.bytes[self.end..]
     }
 
-    /// So many bytes have come.
+    /// Accepts so many bytes that were written to the buffer.
     pub fn filled(&mut self, bytes: usize) {
         assert!(bytes <= self.bytes.len() - self.end, "more bytes came than there was room for");
         self.end += bytes;
     }
 
-    /// Whether [`Self::next`] would say more than that there is none.
+    /// Returns whether [`Self::next`] would return a frame or an error.
     #[inline]
     pub fn has_frame(&self) -> bool {
         let head = Head::read_from_prefix(&self.bytes[self.start..self.end]).ok();
@@ -119,7 +119,7 @@ impl Inbox {
         })
     }
 
-    /// The next frame, if it is whole. To be asked until there is none before more bytes are read.
+    /// Returns the next frame, if it is whole. The caller must take all frames before it reads more bytes.
     #[inline]
     #[expect(clippy::should_implement_trait, reason = "a frame borrows its inbox, an iterator cannot lend")]
     pub fn next(&mut self) -> Result<Option<Frame<'_>>, FrameError> {
@@ -140,13 +140,13 @@ impl Inbox {
     }
 }
 
-/// Writes the frame of a message behind what is there.
+/// Appends the frame of a message.
 #[inline]
 pub fn write_frame(out: &mut Vec<u8>, kind: u8, sequence: u64, stamp: u64, message: &[u8]) {
     write_with_text(out, kind, sequence, stamp, message, &[]);
 }
 
-/// The same of a message with a text, which is cut where a frame ends.
+/// Appends the frame of a message with a text, which is cut at the max payload.
 pub fn write_with_text(out: &mut Vec<u8>, kind: u8, sequence: u64, stamp: u64, message: &[u8], text: &[u8]) {
     debug_assert!(message.len() <= MOST_PAYLOAD);
     let text = &text[..text.len().min(MOST_PAYLOAD - message.len())];

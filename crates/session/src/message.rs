@@ -1,4 +1,4 @@
-//! The session's own messages. Some have a text behind them.
+//! The session's own messages. Some are followed by a text.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -6,12 +6,12 @@ use crate::RIGHTS_VERSION;
 
 /// The first bytes of a [`Logon`].
 pub const MAGIC: [u8; 8] = *b"TICKPATH";
-/// [`Logon::session`]: the first of the user's sessions that nobody uses.
+/// Value of [`Logon::session`]: the first of the user's sessions that is free.
 pub const ANY_SESSION: u16 = u16::MAX;
-/// [`Logon::next_report`]: only what is said from now on.
+/// Value of [`Logon::next_report`]: only reports from now on.
 pub const FROM_NOW: u64 = u64::MAX;
 
-/// What a session's own frame carries. Its code is the frame's kind.
+/// Kind of a session's own frame, with the frame's content. The code is the frame's kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
@@ -25,114 +25,114 @@ pub enum Kind {
     Welcome = 115,
     /// [`Refused`], then a sentence.
     Refused = 116,
-    /// Nothing: its sender lives.
+    /// Empty: shows that its sender is alive.
     Heartbeat = 117,
-    /// A sentence, as text: its sender ends the connection.
+    /// A sentence, as text, with which the sender ends the connection.
     Logout = 118,
     /// [`Query`].
     Query = 119,
-    /// The end of an answer, with what was asked for in it: [`Status`], or nothing behind the rows. The text behind a status
+    /// The end of an answer: [`Status`] if that was asked for, or nothing behind the rows. The text behind a status
     /// lists the kill switches that are on and that the user may see: account 7, symbol 3.
     Answer = 120,
-    /// An open order, as an execution report that tells its status; the frame's stamp is its session.
+    /// An open order, as an execution report of its status; the frame's stamp is the order's session.
     OrderRow = 121,
-    /// What became of an admin's word: [`Taken`], then, if it was not taken, a sentence. Before it comes a row for each order
-    /// that the word meant.
+    /// Acknowledgement of an admin command: [`Taken`], then a sentence if the command was refused. A row for each order
+    /// in its scope precedes it.
     Taken = 122,
-    /// Somebody else's report, to who hears a drop copy: [`Copied`], then the message.
+    /// Another session's report, for a client with a drop copy: [`Copied`], then the message.
     Copy = 123,
-    /// On a topic of reports, a [`CopyTrailer`] alone: what came with its place or a later one counts no more, and comes
-    /// again as far as it was kept.
+    /// On a topic of reports, a [`CopyTrailer`] alone: messages with its place or a later one are void, and are
+    /// published again as far as they were kept.
     CopyAgain = 124,
-    /// The answer to a request that the user's role does not allow: an `OrderDenied` of `tickpath-market`. The frame's number
-    /// is the request's. It is no report and has no number as one: the journal knows neither request nor answer.
+    /// Answer to a request that the user's role does not allow: an `OrderDenied` of `tickpath-market` under the
+    /// request's number. It is no report and has no number as such: the journal knows neither request nor answer.
     RequestRefused = 125,
     /// An instrument, as [`InstrumentRow`].
     InstrumentRow = 126,
 }
 
-/// Who wants to come in.
+/// A client's request for a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Logon {
     /// [`MAGIC`].
     pub magic: [u8; 8],
-    /// The version of the client's messages.
+    /// Version of the client's messages.
     pub version: u16,
-    /// Which of the user's sessions; [`ANY_SESSION`] for one that is free.
+    /// One of the user's sessions; [`ANY_SESSION`] for one that is free.
     pub session: u16,
-    /// After so long without a word the client is taken for gone, in milliseconds; zero for the OMS's own choice.
+    /// Silence after which the client is considered dead, in milliseconds; zero for the OMS's own choice.
     pub heartbeat_ms: u32,
-    /// The journal that the client's numbers are of; zero if it knows none.
+    /// Journal that the client's numbers belong to; zero if it knows none.
     pub journal: u64,
-    /// The first report that it lacks; [`FROM_NOW`] for only what is new.
+    /// Number of the first report that the client lacks; [`FROM_NOW`] for new reports only.
     pub next_report: u64,
-    /// The CRC-32C of the message of the report before that one, or zero. An OMS that has said another one there has lost
-    /// what it said to a loss of power, and says the whole day again: the `next_report` of its welcome is lower then.
+    /// CRC-32C of the message of the report before that number, or zero. An OMS with another report there has lost
+    /// reports to a loss of power, and sends the whole day again: the `next_report` of its welcome is lower then.
     pub last_sum: u32,
-    /// A number that a client draws when it is made, and names at each of its logons; zero if it has none.
+    /// Number that a client draws when it is made, and sends at each logon; zero if it has none.
     pub client: u32,
-    /// What it would like to have, from version 2 on: a sum of [`Logon::LANES`], [`Logon::DROP_COPY`] and [`Logon::AGAIN`].
+    /// Optional features, from version 2 on: a sum of [`Logon::LANES`], [`Logon::DROP_COPY`] and [`Logon::AGAIN`].
     pub wishes: u32,
     /// Zero.
     pub reserved_end: u32,
 }
 
 impl Logon {
-    /// To speak by lanes in shared memory. A client that wishes for 1 knows lanes of another form, and gets none.
+    /// Use of lanes in shared memory. A client that asks for 1 knows lanes of another form, and gets none.
     pub const LANES: u32 = 2;
-    /// To hear what others are told, and nothing else: a user who may not is refused, and takes no session. An OMS that does
-    /// not know this gives a session; its [`Welcome::rights`] tell.
+    /// Drop copy: reports of other sessions, and nothing else. A user without the right is refused and takes no
+    /// session; an OMS that does not know this flag gives a session, and its [`Welcome::rights`] show that.
     pub const DROP_COPY: u32 = 4;
-    /// It has had the session before, and does not want it from another client that has it now.
+    /// Reconnect: the client had the session before, and must not take it from another client that has it now.
     pub const AGAIN: u32 = 8;
 }
 
-/// Come in.
+/// Acceptance of a logon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Welcome {
-    /// The version that both speak.
+    /// Version that both sides use.
     pub version: u16,
-    /// The session.
+    /// Session of the connection.
     pub session: u16,
-    /// What holds an input before its reports leave: 0 the operating system, 1 the disk.
+    /// Durability level of an input before its reports are sent: 0 the operating system, 1 the disk.
     pub level: u8,
     /// The user's [`Role`], as its code.
     pub role: u8,
-    /// 1 to a client that comes again if another one has had the session meanwhile: the requests that the OMS took there may be
-    /// that one's.
+    /// 1 for a reconnecting client if another client has had the session meanwhile: the requests that the OMS has taken
+    /// there may be the other client's.
     pub others: u16,
-    /// The journal that the numbers are of.
+    /// Journal that the numbers belong to.
     pub journal: u64,
-    /// The number that the session's next request must have.
+    /// Number that the session's next request must have.
     pub next_request: u64,
-    /// The number of the first report that follows.
+    /// Number of the first report that follows.
     pub next_report: u64,
-    /// The number of the first report that is live: those before it come from the journal.
+    /// Number of the first live report: those before it come from the history.
     pub live_report: u64,
-    /// After so long without a word either side is taken for gone, in milliseconds. Half of it is the time between two
+    /// Silence after which either side is considered dead, in milliseconds. Half of it is the interval of the
     /// heartbeats.
     pub heartbeat_ms: u32,
     /// Zero.
     pub reserved_end: u32,
     /// 1 if lanes were opened, whose memory comes with this message, from version 2 on.
     pub lanes: u32,
-    /// What the session has beside its role, from version 4 on: [`Welcome::DROP_COPY`], or zero.
+    /// Rights of the session beside its role, from version 4 on: [`Welcome::DROP_COPY`], or zero.
     pub rights: u32,
 }
 
 impl Welcome {
-    /// To hear what others are told, and to ask for nothing.
+    /// Drop copy: receives reports of other sessions, and sends no requests.
     pub const DROP_COPY: u32 = 1;
 
-    /// Whether the session hears what others are told; none if the OMS is too old to say it.
+    /// Returns whether the session is a drop copy; none if the OMS is too old to show it.
     pub fn has_drop_copy(&self) -> Option<bool> {
         (self.version >= RIGHTS_VERSION).then_some(self.rights & Self::DROP_COPY != 0)
     }
 }
 
-/// Go away; the connection ends.
+/// Refusal of a logon; the connection ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Refused {
@@ -142,50 +142,50 @@ pub struct Refused {
     pub reserved: [u8; 6],
 }
 
-/// What became of an admin's word.
+/// Acknowledgement of an admin command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Taken {
-    /// Its record in the journal; zero if it was not taken.
+    /// The command's record in the journal; zero if the command was refused.
     pub record: u64,
 }
 
-/// Before a report to somebody else, in a drop copy. The frame's number is the report's place among all that is said, its
+/// Header of another session's report in a drop copy. The frame's number is the report's place among all reports, its
 /// text the time of the report in nanoseconds since the Unix epoch, 8 bytes little-endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Copied {
-    /// The first place that this frame stands for: what lies between is not in this drop copy.
+    /// First place that this frame stands for: the places between are not in this drop copy.
     pub from: u64,
-    /// The report's number in its session.
+    /// Number of the report in its session.
     pub session_number: u64,
-    /// To whom it was said.
+    /// Session of the report.
     pub session: u16,
-    /// The message's kind.
+    /// Kind of the message.
     pub kind: u8,
     /// Zero.
     pub reserved: [u8; 5],
 }
 
-/// Behind a report that is published on a topic.
+/// Trailer of a report that is published on a topic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct CopyTrailer {
-    /// The journal that the places are of.
+    /// Journal that the places belong to.
     pub journal: u64,
-    /// The report's place among all that is said. One that came before is a double, if no [`Kind::CopyAgain`] is between.
+    /// Place of the report among all reports. A place seen before is a duplicate, if no [`Kind::CopyAgain`] is between.
     pub place: u64,
-    /// The first place that this message stands for. If it is above the one behind the message before, some are missing.
+    /// First place that this message stands for. If it is above the place after the message before, there is a gap.
     pub from: u64,
-    /// The report's number in its session.
+    /// Number of the report in its session.
     pub session_number: u64,
-    /// To whom it was said.
+    /// Session of the report.
     pub session: u16,
     /// Zero.
     pub reserved: [u8; 6],
 }
 
-/// A question that changes nothing.
+/// Question that changes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Query {
@@ -193,46 +193,46 @@ pub struct Query {
     pub what: u32,
     /// Zero.
     pub reserved: u32,
-    /// The OMS's id of the order that is asked for; of [`Query::ANSWERED`] a record of the journal.
+    /// The OMS's id of the order in question; a record of the journal for [`Query::ANSWERED`].
     pub order: u64,
 }
 
 impl Query {
-    /// How the OMS is: one answer with a [`Status`].
+    /// State of the OMS: one answer with a [`Status`].
     pub const STATUS: u32 = 1;
-    /// The open orders that the user may see: a row each, then an answer.
+    /// Open orders that the user may see: a row each, then an answer.
     pub const ORDERS: u32 = 2;
     /// One order, open or not: a row if the OMS knows it and the user may see it, then an answer.
     pub const ORDER: u32 = 3;
-    /// The venue's answer to the question that the admin command with this record has sent to it: a row with the venue's last
-    /// report, then an answer. Without a row the venue has not answered, or the question is forgotten.
+    /// The venue's answer to the question that the admin command with this record has sent to it: a row with the
+    /// venue's last report, then an answer. Without a row the venue has not answered, or the question is forgotten.
     ///
-    /// Of a question after all orders that report names no order; a reason in it says that the venue cannot. Its
-    /// `venue_sequence` is how many orders the venue has reported, its `exec_id` how many of them differ. Rows in pairs follow,
-    /// how the OMS had it and how the venue has it: first orders, with a row of zeros on the side that has none, then
-    /// positions, whose rows name no order, with what was bought as `cumulative_quantity` and what was sold as
-    /// `leaves_quantity`.
+    /// After a question about all orders, that report names no order, and a reason in it means that the venue cannot
+    /// answer. Its `venue_sequence` is the number of orders that the venue has reported, its `exec_id` the number of
+    /// these that differ. Rows in pairs follow, the OMS's side and the venue's side: first orders, with zeros on the
+    /// side that has none, then positions, whose rows name no order, with the quantity bought as `cumulative_quantity`
+    /// and the quantity sold as `leaves_quantity`.
     pub const ANSWERED: u32 = 4;
-    /// The instruments that can be traded now, by ascending number: a row each, then an answer. From version 6 on; an older
+    /// Instruments that can be traded now, by ascending number: a row each, then an answer. From version 6 on; an older
     /// OMS answers with orders.
     pub const INSTRUMENTS: u32 = 5;
 }
 
-/// An instrument of the OMS, in the answer to [`Query::INSTRUMENTS`].
+/// Instrument of the OMS, in the answer to [`Query::INSTRUMENTS`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct InstrumentRow {
-    /// The number that requests and reports name it by.
+    /// Number that requests and reports use for it.
     pub symbol: u32,
-    /// The number of its venue.
+    /// Number of its venue.
     pub venue: u16,
     /// Zero.
     pub reserved: u16,
-    /// Its name in ASCII, then zeros.
+    /// Name in ASCII, then zeros.
     pub name: [u8; 16],
 }
 
-/// What a user may do.
+/// Rights of a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(u8)]
 pub enum Role {
@@ -241,33 +241,33 @@ pub enum Role {
     Read = 0,
     /// Sends orders for its accounts, too.
     Trade = 1,
-    /// Sees all, cancels all, and gives an operator's words.
+    /// Sees all, cancels all, and sends admin commands.
     Admin = 2,
 }
 
-/// Why a connection was refused.
+/// Reason why a connection was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u16)]
 pub enum Refusal {
-    /// What came is no logon, or not in time.
+    /// The first frames are no logon, or come too late.
     Protocol = 1,
-    /// The user does not exist, is disabled, or the password is wrong: it is not told which.
+    /// The user does not exist, is disabled, or the password is wrong: the client is not told which.
     Password = 2,
     /// The session is not this user's.
     NotYours = 3,
-    /// The session is in use, or all of the user's are.
+    /// The session is in use, or all sessions of the user are.
     InUse = 4,
     /// The OMS stops.
     Stopping = 5,
-    /// It asks for reports that were not said yet.
+    /// The client asks for reports that do not exist yet.
     Future = 6,
-    /// The OMS has no room for one more.
+    /// The OMS has no room for one more client.
     Full = 7,
 }
 
 macro_rules! status {
     ($(#[doc = $doc:literal] $name:ident,)+) => {
-        /// How an OMS is.
+        /// State of an OMS.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
         #[repr(C)]
         pub struct Status {
@@ -275,12 +275,12 @@ macro_rules! status {
         }
 
         impl Status {
-            /// All of it by name.
+            /// Returns all values with their names.
             pub fn fields(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$((stringify!($name), self.$name)),+].into_iter()
             }
 
-            /// What each of them is, by name.
+            /// Returns the meaning of each value, by name.
             pub fn meanings() -> impl Iterator<Item = (&'static str, &'static str)> {
                 [$((stringify!($name), $doc.trim_ascii())),+].into_iter()
             }
@@ -301,7 +301,7 @@ status! {
     sessions,
     /// Orders that wait for their venue.
     queued,
-    /// Orders on their way to the venue.
+    /// Orders in flight to the venue.
     sending,
     /// Orders that the venue works.
     working,
@@ -311,13 +311,13 @@ status! {
     rejected,
     /// Orders that waited and were denied before they could leave.
     withdrawn,
-    /// Orders in doubt, which their venue is asked for.
+    /// Orders in doubt, about which their venue is asked.
     unknown,
     /// Requests that were denied.
     denied_requests,
-    /// Reports that came twice.
+    /// Duplicate reports.
     duplicates,
-    /// Reports of orders that are not known, today.
+    /// Reports of unknown orders, today.
     strangers,
     /// Reports that do not fit their order.
     mismatched,
@@ -325,13 +325,13 @@ status! {
     contradictions,
     /// Reports that cannot be true.
     malformed,
-    /// Messages that were none: not taken, and not in the journal.
+    /// Invalid messages: dropped, and not in the journal.
     refused,
     /// Venues that can be reached.
     venues_up,
     /// Venues.
     venues,
-    /// What is said and waits for the disk, where a session asks for that.
+    /// Outputs that wait for the disk, or behind an output that does.
     held,
     /// 1 if the journal's disk has failed.
     disk_failed,
@@ -344,12 +344,12 @@ status! {
 macro_rules! from_code {
     ($name:ident, $code:ty: $($variant:ident),+) => {
         impl $name {
-            /// The code in a message.
+            /// Returns the code in a message.
             pub const fn code(self) -> $code {
                 self as $code
             }
 
-            /// The value with this code, if there is one.
+            /// Returns the value with this code, if there is one.
             pub fn from_code(code: $code) -> Option<Self> {
                 [$(Self::$variant),+].into_iter().find(|value| value.code() == code)
             }

@@ -1,5 +1,5 @@
-//! The logon by SCRAM-SHA-256 (RFC 5802, RFC 7677): a password is proved, never sent, and the OMS proves in turn that it
-//! knows the user's [`Secret`]. Only this module and that of the secret see the crate that does it.
+//! The logon by SCRAM-SHA-256 (RFC 5802, RFC 7677): a password is proved, never sent, and the OMS proves in turn that
+//! it knows the user's [`Secret`]. Only this module and that of the secret use the crate that implements SCRAM.
 //!
 //! ```text
 //!   client-first   n,,n=USER,r=NONCE                     over TLS: p=tls-exporter,,n=USER,r=NONCE
@@ -8,12 +8,12 @@
 //!   server-final   v=SIGNATURE
 //! ```
 //!
-//! Over TLS the proof is bound to the connection (RFC 5802, RFC 9266): both sides put into it what only the two ends of
-//! this connection know, so whoever stands between two connections, with whatever certificate, cannot pass a proof on.
-//! A logon over TLS that is not bound is refused, so nobody can take the binding away.
+//! Over TLS the proof is bound to the connection (RFC 5802, RFC 9266): both sides put into it a value that only the two
+//! ends of this connection know, so a man in the middle, with any certificate, cannot pass a proof on. An unbound logon
+//! over TLS is refused, so no attacker can remove the binding.
 //!
-//! The crate indexes what it is given before it looks whether it is there, so a message comes to it only when it has
-//! exactly this form: whatever has not is refused here, extensions and other channel bindings with it.
+//! The crate indexes its input before it checks that the parts exist, so only messages of exactly this form are passed
+//! to it: all others are refused here, with extensions and other channel bindings among them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -33,26 +33,26 @@ use zeroize::Zeroizing;
 
 pub use crate::secret::{Decoys, LEAST_ITERATIONS, MOST_ITERATIONS, Secret, SecretError};
 
-/// Characters of a user's name, at most.
+/// Max characters of a user's name.
 pub const MOST_USER_CHARS: usize = 64;
-/// Bytes of a nonce, at most: ours have 24 from each side.
+/// Max bytes of a nonce: ours have 24 from each side.
 const MOST_NONCE_BYTES: usize = 256;
-/// Bytes of a salt in base64, at most.
+/// Max bytes of a salt in base64.
 const MOST_SALT_BYTES: usize = 128;
-/// The gs2 header of a logon that binds no channel, and of one that binds that of TLS.
+/// GS2 headers of a logon without channel binding, and of a logon that is bound to TLS.
 const UNBOUND: &str = "n,,";
 const BOUND: &str = "p=tls-exporter,,";
 /// Bytes of a key or signature in base64.
 const SIGNATURE_BYTES: usize = 44;
 
-/// What ties a logon to its TLS connection: both ends export it from their keys, with [`BINDING_LABEL`] and no context.
+/// Binding of a logon to its TLS connection: exported by both ends from their keys, [`BINDING_LABEL`], no context.
 pub type Binding = [u8; BINDING_BYTES];
 /// Bytes of a [`Binding`].
 pub const BINDING_BYTES: usize = 32;
-/// What a [`Binding`] is exported under (RFC 9266).
+/// Label under which a [`Binding`] is exported (RFC 9266).
 pub const BINDING_LABEL: &[u8] = b"EXPORTER-Channel-Binding";
 
-/// Why a logon goes no further.
+/// Reason why a logon fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ScramError {
     /// The name cannot be a user's.
@@ -60,18 +60,18 @@ pub enum ScramError {
         "a user's name has 1 to {MOST_USER_CHARS} characters, no comma, equals sign or control character among them"
     )]
     User,
-    /// What came is no message of this logon.
+    /// The bytes received are no message of this logon.
     #[error("what came is no message of a SCRAM-SHA-256 logon; does the other side speak this protocol?")]
     Message,
-    /// The server asks for too little or too much work.
+    /// The server asks for too few or too many iterations.
     #[error(
         "the server asks for {0} iterations; {LEAST_ITERATIONS} to {MOST_ITERATIONS} are answered, set the password anew"
     )]
     Iterations(u32),
-    /// The client has proved nothing.
+    /// The client's proof is wrong.
     #[error("the user or the password is wrong")]
     Proof,
-    /// The server has proved nothing.
+    /// The server's proof is wrong.
     #[error("the server does not know this user's secret: it is not the OMS that it claims to be; check the address")]
     Server,
 }
@@ -79,14 +79,14 @@ pub enum ScramError {
 /// The server's side of one logon.
 pub struct ServerLogon {
     user: String,
-    /// What the proof must say of the channel, in base64.
+    /// Channel attribute that the proof must have, in base64.
     channel: String,
     session: Session<Proved, Channel>,
 }
 
 impl ServerLogon {
-    /// Takes the client's first message, finds its user's secret (one of [`Decoys`] if there is no such user), and
-    /// gives the challenge for the client. A logon over TLS must be bound to its connection, any other cannot be.
+    /// Takes the client's first message, finds its user's secret (one of [`Decoys`] for an unknown user), and returns
+    /// the challenge for the client. A logon over TLS must be bound to its connection, any other logon cannot be.
     pub fn begin(
         client_first: &[u8],
         binding: Option<&Binding>,
@@ -105,18 +105,18 @@ impl ServerLogon {
         Ok((logon, challenge))
     }
 
-    /// Who wants to come in. That it is this user is known only when [`Self::verify`] says so.
+    /// Returns the user that the client claims to be. Only [`Self::verify`] proves the claim.
     pub fn user(&self) -> &str {
         &self.user
     }
 
-    /// Checks the client's proof, and gives the server's for the client.
+    /// Checks the client's proof, and returns the server's proof for the client.
     pub fn verify(mut self, proof: &[u8]) -> Result<Vec<u8>, ScramError> {
         let [bound, nonce, signature] = parts(proof, ["c=", "r=", "p="])?;
         if !(bound == self.channel && is_nonce(nonce) && signature.len() == SIGNATURE_BYTES) {
             return Err(ScramError::Message);
         }
-        // A wrong proof ends the exchange like a good one: only the validation tells them apart.
+        // A wrong proof ends the exchange like a good proof: only the validation differs.
         let server_final = step(&mut self.session, Some(proof)).map_err(|_| ScramError::Proof)?;
         self.session.validation().map(|()| server_final).ok_or(ScramError::Proof)
     }
@@ -131,13 +131,13 @@ impl fmt::Debug for ServerLogon {
 /// The client's side of one logon.
 pub struct ClientLogon {
     session: Session<NoValidation, Channel>,
-    /// What is expected next; anything else is out of turn.
+    /// The challenge was answered, so the server's proof comes next; any other message is out of order.
     answered: bool,
 }
 
 impl ClientLogon {
-    /// Begins, and gives the client's first message. The password is taken byte by byte, as [`Secret::of`] takes it.
-    /// Over TLS the proof is bound to the connection.
+    /// Begins a logon, and returns the client's first message. The password is taken byte by byte, as [`Secret::of`]
+    /// takes it; over TLS the proof is bound to the connection.
     pub fn new(user: &str, password: &str, binding: Option<&Binding>) -> Result<(Self, Vec<u8>), ScramError> {
         if !is_user(user) {
             return Err(ScramError::User);
@@ -151,7 +151,7 @@ impl ClientLogon {
         Ok((Self { session, answered: false }, first))
     }
 
-    /// The proof that answers the server's challenge. It takes as long as the secret has iterations.
+    /// Returns the proof that answers the server's challenge. The time it takes grows with the secret's iterations.
     pub fn answer(&mut self, challenge: &[u8]) -> Result<Vec<u8>, ScramError> {
         let [nonce, salt, iterations] = parts(challenge, ["r=", "s=", "i="])?;
         if self.answered || !is_nonce(nonce) || !(1..=MOST_SALT_BYTES).contains(&salt.len()) {
@@ -165,7 +165,7 @@ impl ClientLogon {
         step(&mut self.session, Some(challenge)).map_err(|_| ScramError::Message)
     }
 
-    /// Checks the server's proof. Without one the server is not to be trusted, whatever it says.
+    /// Checks the server's proof. A server without a valid proof must not be trusted.
     pub fn check(mut self, server_final: &[u8]) -> Result<(), ScramError> {
         let [signature] = parts(server_final, ["v="])?;
         if !self.answered || signature.len() != SIGNATURE_BYTES {
@@ -181,7 +181,7 @@ impl fmt::Debug for ClientLogon {
     }
 }
 
-/// What the connection is, for the crate.
+/// Channel binding of the connection, for the crate.
 struct Channel(Option<Binding>);
 
 impl ChannelBindingCallback for Channel {
@@ -190,13 +190,13 @@ impl ChannelBindingCallback for Channel {
     }
 }
 
-/// What the server knows: whom it found.
+/// The user that the server found, with its secret.
 struct Known {
     user: String,
     secret: Secret,
 }
 
-/// That a client has proved to be the user.
+/// Validation by which a client has proved to be the user.
 struct Proved;
 
 impl Validation for Proved {
@@ -217,7 +217,7 @@ impl SessionCallback for Known {
         Ok(())
     }
 
-    /// Asked only behind a good proof.
+    /// Confirms the user; called only after a good proof.
     fn validate(&self, _: &SessionData, context: &Context, validate: &mut Validate<'_>) -> Result<(), ValidationError> {
         if context.get_ref::<AuthId>() == Some(&self.user) {
             validate.finalize::<Proved>(());
@@ -226,7 +226,7 @@ impl SessionCallback for Known {
     }
 }
 
-/// What the client claims.
+/// The user and password that the client claims.
 struct Claimed {
     user: String,
     /// Overwritten when the logon is over.
@@ -249,7 +249,7 @@ fn mechanism(binding: Option<&Binding>) -> &'static Mechanism {
     if binding.is_some() { &SCRAM_SHA256_PLUS } else { &SCRAM_SHA256 }
 }
 
-/// What a proof says of the channel.
+/// Returns the channel attribute of a proof.
 fn channel(binding: Option<&Binding>) -> String {
     STANDARD.encode(binding.map_or(UNBOUND.into(), |binding| [BOUND.as_bytes(), binding].concat()))
 }
@@ -268,7 +268,7 @@ fn step<V: Validation>(session: &mut Session<V, Channel>, input: Option<&[u8]>) 
     session.step(input, &mut out).map(|_| out)
 }
 
-/// The attributes of a message, if it has exactly those with these names, in this order.
+/// Returns the values of a message's attributes, if it has exactly those with these names, in this order.
 fn parts<'a, const N: usize>(message: &'a [u8], names: [&str; N]) -> Result<[&'a str; N], ScramError> {
     let mut parts = std::str::from_utf8(message).map_err(|_| ScramError::Message)?.split(',');
     let mut values = [""; N];

@@ -1,4 +1,4 @@
-//! What an OMS keeps of a password: enough to check one, too little to log in with.
+//! The record of a password that an OMS keeps: enough to check a password, too little to log in with.
 
 use std::fmt::{self, Display};
 use std::str::FromStr;
@@ -9,18 +9,18 @@ use rsasl::mechanisms::scram::tools::{derive_keys, hash_password};
 use sha2::{Digest, Sha256};
 use zeroize::{Zeroize, Zeroizing};
 
-/// Fewer hashes than this give the password away to who listens: a client does not answer.
+/// Min iterations that a client answers: fewer give the password away to an eavesdropper.
 pub const LEAST_ITERATIONS: u32 = 4_096;
-/// More than this would keep the client from its work: it does not answer.
+/// Max iterations that a client answers: more would keep the client from its work.
 pub const MOST_ITERATIONS: u32 = 1_000_000;
-/// How often a new secret's password is hashed. RFC 7677 wants 4,096 at least, and names 15,000 for a tenth of a second
-/// on a machine of its day; a login here takes some milliseconds of the client, and none of the OMS.
+/// Iterations of a new secret. RFC 7677 requires 4,096 at least, and names 15,000 for a tenth of a second on a machine
+/// of its day; a login here takes some milliseconds of the client, and none of the OMS.
 const ITERATIONS: u32 = 15_000;
 /// Bytes of a new secret's salt.
 const SALT_BYTES: usize = 16;
-/// Bytes of a salt that somebody else may have made.
+/// Max bytes of a salt, which another program may have made.
 const MOST_SALT_BYTES: usize = 64;
-/// Bytes of SHA-256.
+/// Bytes of a SHA-256 key.
 pub(crate) const KEY_BYTES: usize = 32;
 const NAME: &str = "SCRAM-SHA-256";
 
@@ -37,36 +37,36 @@ const NAME: &str = "SCRAM-SHA-256";
 /// It is overwritten when it is dropped.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret {
-    /// How often the password was hashed, from 4,096 to 1,000,000.
+    /// Number of times that the password was hashed, from 4,096 to 1,000,000.
     pub(crate) iterations: u32,
-    /// What was hashed with it.
+    /// Salt that was hashed with the password.
     pub(crate) salt: Vec<u8>,
-    /// The hash of the key that a client proves to have.
+    /// Hash of the key that a client proves to have.
     pub(crate) stored_key: [u8; KEY_BYTES],
-    /// The key that the server proves to have.
+    /// Key that the server proves to have.
     pub(crate) server_key: [u8; KEY_BYTES],
 }
 
-/// A text that is no [`Secret`].
+/// Error of a text that is no [`Secret`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("this is no secret of the form {NAME}$ITERATIONS:SALT$STORED:SERVER; set the user's password anew")]
 pub struct SecretError;
 
 impl Secret {
-    /// The secret of a password, with a salt of its own.
+    /// Makes the secret of a password, with a random salt.
     pub fn of(password: &str) -> Self {
         let mut salt = [0; SALT_BYTES];
         getrandom::fill(&mut salt).expect("the operating system has random bytes for everybody");
         Self::derived(password, &salt, ITERATIONS)
     }
 
-    /// A secret of the usual form that no password fits: the same each time that this key and this name come. Where others
-    /// may ask for names, [`Decoys`] has the forms of the real secrets.
+    /// Makes a secret of the usual form that no password fits, the same each time for this key and name. Where
+    /// strangers may ask for names, [`Decoys`] has the forms of the real secrets.
     pub fn decoy(key: &[u8], user: &str) -> Self {
         Self::made_up(&hashed(key, user.as_bytes(), 1)[..], Form::USUAL)
     }
 
-    /// A secret of this form that no password fits.
+    /// Makes a secret of this form that no password fits.
     fn made_up(seed: &[u8], form: Form) -> Self {
         let (first, second) = derive_keys::<Sha256>(seed);
         let (third, seed) = derive_keys::<Sha256>(&second);
@@ -96,7 +96,7 @@ impl Drop for Secret {
     }
 }
 
-/// What a challenge shows of a secret beside the salt itself.
+/// The parts of a secret that a challenge shows, beside the salt itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Form {
     iterations: u32,
@@ -104,13 +104,13 @@ struct Form {
 }
 
 impl Form {
-    /// That of [`Secret::of`].
+    /// Form of [`Secret::of`].
     const USUAL: Self = Self { iterations: ITERATIONS, salt_bytes: SALT_BYTES };
 }
 
-/// Secrets that stand for those of users who do not exist, so that a stranger cannot tell which users there are: of the
-/// same name the same each time, in the forms of the real secrets and as often as these, also where some were imported with
-/// other iterations or salts. Make one for every logon, needed or not, or the time that a logon takes tells it.
+/// Secrets of users who do not exist, so that a stranger cannot tell which users do: the same each time for a name, in
+/// the forms of the real secrets and as often, also where some were imported with other iterations or salts. A server
+/// must make a decoy for every logon, needed or not, or the time of a logon reveals which users exist.
 ///
 /// ```
 /// use tickpath_session::{Decoys, Secret};
@@ -120,9 +120,9 @@ impl Form {
 /// assert_eq!(decoys.of("nobody"), decoys.of("nobody"));
 /// ```
 pub struct Decoys {
-    /// Known to the server alone. With another key all decoys are others, which tells them from real secrets.
+    /// Secret of the server. With another key all decoys change, which distinguishes them from real secrets.
     key: Zeroizing<[u8; KEY_BYTES]>,
-    /// Each form of the real secrets, with how many have it.
+    /// Each form of the real secrets, with the number of secrets that have it.
     forms: Vec<(Form, u32)>,
 }
 
@@ -130,7 +130,7 @@ impl Decoys {
     /// Bytes of the key.
     pub const KEY_BYTES: usize = KEY_BYTES;
 
-    /// Decoys beside these secrets, with a key of their own.
+    /// Makes decoys beside these secrets, with a new key.
     pub fn new<'a>(secrets: impl IntoIterator<Item = &'a Secret>) -> Self {
         Self::with_key(Self::draw_key(), secrets)
     }
@@ -142,14 +142,14 @@ impl Decoys {
         key
     }
 
-    /// Decoys beside these secrets, with a key that an earlier start has drawn.
+    /// Makes decoys beside these secrets, with a key that an earlier start has drawn.
     pub fn with_key<'a>(key: Zeroizing<[u8; Self::KEY_BYTES]>, secrets: impl IntoIterator<Item = &'a Secret>) -> Self {
         let mut decoys = Self { key, forms: Vec::new() };
         decoys.follow(secrets);
         decoys
     }
 
-    /// Takes over the forms of these secrets. A name keeps its decoy, unless a change of the forms touches it.
+    /// Takes over the forms of these secrets. A name keeps its decoy, unless a change of the forms affects it.
     pub fn follow<'a>(&mut self, secrets: impl IntoIterator<Item = &'a Secret>) {
         self.forms.clear();
         for form in secrets.into_iter().map(Secret::form) {
@@ -163,11 +163,11 @@ impl Decoys {
         }
     }
 
-    /// The decoy of a name.
+    /// Returns the decoy of a name.
     pub fn of(&self, user: &str) -> Secret {
         let seed = hashed(&self.key[..], user.as_bytes(), 1);
-        // Of all forms the one that the name draws first, where a form is drawn as much earlier as more secrets have it: a
-        // form that comes or goes changes the decoys of its own names only.
+        // Chooses the form that the name draws first; a form is drawn the earlier, the more secrets have it. A form
+        // that is added or removed changes the decoys of its own names only.
         let drawn = |&(form, count): &(Form, u32)| {
             let Form { iterations, salt_bytes } = form;
             let label = [&seed[..], &iterations.to_le_bytes(), &(salt_bytes as u64).to_le_bytes()].concat();
@@ -180,21 +180,21 @@ impl Decoys {
     }
 }
 
-/// Keeps its key to itself.
+/// Omits the key.
 impl fmt::Debug for Decoys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Decoys").finish_non_exhaustive()
     }
 }
 
-/// Keeps its keys to itself.
+/// Omits the keys.
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Secret").field("iterations", &self.iterations).finish_non_exhaustive()
     }
 }
 
-/// All of it, for the file of the users.
+/// Writes the whole secret, for the file of the users.
 impl Display for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [salt, stored, server] =

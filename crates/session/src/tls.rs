@@ -1,4 +1,4 @@
-//! TLS over any stream that reads and writes, also one that never waits.
+//! TLS over any stream that reads and writes, also over a non-blocking stream.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -7,31 +7,31 @@ use rustls::Connection;
 
 use crate::scram::{BINDING_LABEL, Binding};
 
-/// A stream, encrypted. Both sides use version 1.3 and no other.
+/// An encrypted stream. Both sides use version 1.3 only.
 pub struct Secure<S: Read + Write> {
     socket: S,
     tls: Connection,
-    /// The last read took all the room that it had: there may be more that no poll of the socket tells.
+    /// The last read filled its buffer: more decrypted data may be left, which no poll of the socket reports.
     has_more: bool,
 }
 
 impl<S: Read + Write> Secure<S> {
-    /// Begins; nothing is said yet.
+    /// Wraps a socket; no byte is sent yet.
     pub fn new(socket: S, tls: impl Into<Connection>) -> Self {
         Self { socket, tls: tls.into(), has_more: false }
     }
 
-    /// What is under the encryption.
+    /// Returns the stream under the encryption.
     pub fn socket(&self) -> &S {
         &self.socket
     }
 
-    /// The same, for who waits for it.
+    /// Returns the stream under the encryption, for registration with a poll.
     pub fn socket_mut(&mut self) -> &mut S {
         &mut self.socket
     }
 
-    /// One step of the handshake; true when it is done.
+    /// Runs one step of the handshake; true when the handshake is done.
     pub fn greet(&mut self) -> io::Result<bool> {
         self.push()?;
         if self.tls.is_handshaking() && self.pull()? == 0 {
@@ -40,32 +40,32 @@ impl<S: Read + Write> Secure<S> {
         Ok(!self.tls.is_handshaking())
     }
 
-    /// What ties a logon to this connection, once the handshake is done.
+    /// Returns the channel binding of a logon to this connection, once the handshake is done.
     pub fn binding(&self) -> io::Result<Binding> {
         self.tls.export_keying_material(Binding::default(), BINDING_LABEL, None).map_err(io::Error::other)
     }
 
-    /// True if there may be more to read that no poll of the socket tells.
+    /// Returns whether more data may be left to read that no poll of the socket reports.
     pub fn has_more(&self) -> bool {
         self.has_more
     }
 
-    /// True if the socket has not taken all that was written.
+    /// Returns whether the socket has not taken all that was written.
     pub fn wants_write(&self) -> bool {
         self.tls.wants_write()
     }
 
-    /// Takes what the socket has: once, so that a peer that sends bit by bit cannot hold its caller.
+    /// Reads from the socket once, so that a peer that sends bit by bit cannot hold the caller.
     fn pull(&mut self) -> io::Result<usize> {
         let bytes = self.tls.read_tls(&mut self.socket)?;
         let processed = self.tls.process_new_packets();
-        // The peer hears what was wrong.
+        // Sends the alert, so that the peer learns the error.
         let pushed = self.push();
         processed.map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))?;
         pushed.map(|()| bytes)
     }
 
-    /// Gives the socket what it takes now.
+    /// Writes to the socket as much as it takes now.
     fn push(&mut self) -> io::Result<()> {
         while self.tls.wants_write() {
             match self.tls.write_tls(&mut self.socket) {
@@ -78,7 +78,7 @@ impl<S: Read + Write> Secure<S> {
         Ok(())
     }
 
-    /// What is decrypted; none if that is nothing.
+    /// Takes decrypted data; `None` if there is nothing yet.
     fn take(&mut self, room: &mut [u8]) -> io::Result<Option<usize>> {
         match self.tls.reader().read(room) {
             Ok(bytes) => {
@@ -86,7 +86,7 @@ impl<S: Read + Write> Secure<S> {
                 Ok(Some(bytes))
             }
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(None),
-            // Cut off without a farewell, as by a process that was killed: what is lost by that the numbers tell.
+            // Cut without a close notification, as by a killed process: the sequence numbers show the loss.
             Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Ok(Some(0)),
             Err(e) => Err(e),
         }
@@ -94,7 +94,7 @@ impl<S: Read + Write> Secure<S> {
 }
 
 impl<S: Read + Write> Read for Secure<S> {
-    /// [`io::ErrorKind::Interrupted`] if something came that is not whole yet.
+    /// Reads decrypted data. Returns [`io::ErrorKind::Interrupted`] if the data received is no whole record yet.
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
         self.has_more = false;
         if let Some(bytes) = self.take(room)? {

@@ -1,16 +1,16 @@
-//! Versions of the messages; what came with which one stands at the head of the crate.
+//! Versions of the messages; the table at the head of the crate lists the additions of each.
 
-/// The version of the messages that this code speaks.
+/// Version of the messages that this code uses.
 pub const VERSION: u16 = 6;
 
-/// The first version that knows orders with a trigger.
+/// First version with orders that have a trigger.
 pub const CONDITIONAL_VERSION: u16 = 3;
 
-/// The first version whose welcome says the session's rights.
+/// First version whose welcome has the session's rights.
 pub const RIGHTS_VERSION: u16 = 4;
 
-/// The first version that knows the answer to a request that is refused before the journal.
+/// First version with an answer to a request that is refused before the journal.
 pub const REFUSAL_VERSION: u16 = 5;
 
-/// The first version that lists its instruments.
+/// First version that lists the OMS's instruments.
 pub const INSTRUMENTS_VERSION: u16 = 6;

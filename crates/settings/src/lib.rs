@@ -1,4 +1,4 @@
-//! Settings from a TOML file, with every mistake of the file told at once, each with its line.
+//! Settings from a TOML file; all mistakes of a file are reported at once, each with its line.
 //!
 //! ```
 //! # use std::path::Path;
@@ -19,9 +19,9 @@
 //! );
 //! ```
 //!
-//! A program asks a [`Section`] for its keys; what nobody asked for is a mistake. A value that is wrong comes back as
-//! if it were not there, and its mistake is kept, so that the program goes on and finds the next one. Whatever it makes
-//! of the file is handed over only if there was no mistake.
+//! A program reads the keys of a [`Section`]; a key that it does not read is a mistake. A wrong value is returned as if
+//! it were missing and its mistake is recorded, so that the program continues and finds the next mistake. The settings
+//! are returned only if there was no mistake.
 
 mod mistakes;
 mod section;
@@ -33,34 +33,34 @@ use std::path::{Path, PathBuf};
 pub use mistakes::Mistakes;
 pub use section::Section;
 
-/// Why there are no settings.
+/// Errors of a settings file.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
-    /// There is no such file.
+    /// The file does not exist.
     #[error("{file}: there is no such file; name one that is there", file = file.display())]
     Missing {
-        /// Which.
+        /// The file.
         file: PathBuf,
     },
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("{file}: cannot be read ({reason}); it must be a text file that this user may read", file = file.display())]
     Unreadable {
-        /// Which.
+        /// The file.
         file: PathBuf,
-        /// What the system said.
+        /// The operating system's error.
         reason: io::Error,
     },
-    /// It says what it must not.
+    /// The file has mistakes.
     #[error(transparent)]
     Wrong(#[from] Mistakes),
 }
 
-/// Reads a file: what `take` makes of it, if there is no mistake in it.
+/// Reads a file and returns the result of `take`, if the file has no mistake.
 pub fn read<T>(path: &Path, take: impl FnOnce(&mut Section<'_>) -> T) -> Result<T, SettingsError> {
     Ok(parse(&read_text(path)?, path, take)?)
 }
 
-/// The text of a file, or why there is none.
+/// Reads the text of a file.
 pub fn read_text(path: &Path) -> Result<String, SettingsError> {
     fs::read_to_string(path).map_err(|reason| match reason.kind() {
         io::ErrorKind::NotFound => SettingsError::Missing { file: path.to_owned() },
@@ -68,7 +68,7 @@ pub fn read_text(path: &Path) -> Result<String, SettingsError> {
     })
 }
 
-/// Takes a file's text as [`read`] does; `file` is what its mistakes and its relative paths begin with.
+/// Parses a file's text as [`read`] does; `file` is the prefix of its mistakes and the base of its relative paths.
 pub fn parse<T>(text: &str, file: &Path, take: impl FnOnce(&mut Section<'_>) -> T) -> Result<T, Mistakes> {
     section::take(text, file, take)
 }

@@ -1,30 +1,30 @@
-//! What is wrong with a file.
+//! The mistakes of a file.
 
 use std::error::Error;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// All mistakes of one file, by line. As text each is a line of its own: `oms.toml:3: …`.
+/// All mistakes of one file, by line. As text, each mistake is a line of its own: `oms.toml:3: …`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistakes {
-    /// Which file.
+    /// The file.
     pub file: PathBuf,
-    /// Lines, from 1, each with a sentence.
+    /// Line numbers, from 1, each with a sentence.
     pub list: Vec<(usize, String)>,
 }
 
 impl Mistakes {
-    /// None yet.
+    /// Creates an empty list for a file.
     pub fn none(file: &Path) -> Self {
         Self { file: file.to_owned(), list: Vec::new() }
     }
 
-    /// One more.
+    /// Adds a mistake.
     pub fn add(&mut self, line: usize, sentence: impl Into<String>) {
         self.list.push((line, sentence.into()));
     }
 
-    /// The value if there was no mistake, else the mistakes in the order of their lines.
+    /// Returns the value if there was no mistake, else the mistakes in the order of their lines.
     pub fn or<T>(mut self, value: T) -> Result<T, Self> {
         self.list.sort_by_key(|&(line, _)| line);
         if self.list.is_empty() { Ok(value) } else { Err(self) }

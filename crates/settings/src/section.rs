@@ -1,4 +1,4 @@
-//! A table of a file, asked key by key.
+//! A table of a file, read key by key.
 
 use std::cell::RefCell;
 use std::fmt::Display;
@@ -13,15 +13,15 @@ use crate::Mistakes;
 
 /// A table of a file: its top, a `[section]`, or one of several `[[sections]]`.
 ///
-/// A key that is not there, or whose value is wrong, is `None`; the `need_…` calls tell a mistake if it is not there,
-/// and give some value of the type, which nobody will see.
+/// A key that is missing, or whose value is wrong, is `None`. The `need_…` calls report a missing key as a mistake and
+/// return a placeholder of the type, which is never used.
 pub struct Section<'a> {
     file: &'a File<'a>,
-    /// None if it is not in the file: then no key of it is.
+    /// None if the section is not in the file: then all its keys are missing.
     table: Option<&'a DeTable<'a>>,
-    /// As the file writes it, a space behind; empty at the top.
+    /// The section's name as in the file, with a space behind; empty at the top.
     title: String,
-    /// Where it begins, as a byte of the file.
+    /// Byte offset of its begin in the file.
     at: usize,
     asked: Vec<String>,
 }
@@ -32,7 +32,7 @@ pub trait Number: Copy + PartialOrd + Display + TryFrom<i128> {}
 impl<N: Copy + PartialOrd + Display + TryFrom<i128>> Number for N {}
 
 impl<'a> Section<'a> {
-    /// Text.
+    /// Reads a text.
     pub fn text(&mut self, key: &str) -> Option<String> {
         self.with(key, |value| match value {
             DeValue::String(text) => Ok(text.to_string()),
@@ -40,13 +40,13 @@ impl<'a> Section<'a> {
         })
     }
 
-    /// Text that must be there.
+    /// Reads a required text.
     pub fn need_text(&mut self, key: &str) -> String {
         self.need(key);
         self.text(key).unwrap_or_default()
     }
 
-    /// `true` or `false`.
+    /// Reads `true` or `false`.
     pub fn flag(&mut self, key: &str) -> Option<bool> {
         self.with(key, |value| match value {
             DeValue::Boolean(flag) => Ok(*flag),
@@ -54,30 +54,31 @@ impl<'a> Section<'a> {
         })
     }
 
-    /// A whole number of this range.
+    /// Reads a whole number in this range.
     pub fn number<N: Number>(&mut self, key: &str, range: RangeInclusive<N>) -> Option<N> {
         self.with(key, |value| number(value, &range))
     }
 
-    /// A whole number of this range that must be there.
+    /// Reads a required whole number in this range.
     pub fn need_number<N: Number>(&mut self, key: &str, range: RangeInclusive<N>) -> N {
         self.need(key);
         let low = *range.start();
         self.number(key, range).unwrap_or(low)
     }
 
-    /// What the type reads from text, or from a number as the file writes it: a decimal loses no digit.
+    /// Reads a value that its type parses from a text, or from a number as written in the file, so that a decimal loses
+    /// no digit.
     pub fn parsed<T: FromStr<Err: Display>>(&mut self, key: &str) -> Option<T> {
         self.with(key, |value| literal(value)?.parse().map_err(|reason: T::Err| reason.to_string()))
     }
 
-    /// What the type reads from text or a number that must be there.
+    /// Reads a required value that its type parses from a text or a number.
     pub fn need_parsed<T: FromStr<Err: Display>>(&mut self, key: &str) -> Option<T> {
         self.need(key);
         self.parsed(key)
     }
 
-    /// One of these words: what stands beside it.
+    /// Reads one of these words, and returns its value.
     pub fn one_of<T: Clone>(&mut self, key: &str, words: &[(&str, T)]) -> Option<T> {
         self.with(key, |value| {
             let DeValue::String(text) = value else {
@@ -88,13 +89,13 @@ impl<'a> Section<'a> {
         })
     }
 
-    /// One of these words, which must be there.
+    /// Reads one of these words, which is required, and returns its value.
     pub fn need_one_of<T: Clone>(&mut self, key: &str, words: &[(&str, T)]) -> Option<T> {
         self.need(key);
         self.one_of(key, words)
     }
 
-    /// A path; a relative one begins at the file's folder.
+    /// Reads a path; a relative path starts at the file's folder.
     pub fn path(&mut self, key: &str) -> Option<PathBuf> {
         let text = self.text(key)?;
         if text.is_empty() {
@@ -105,35 +106,35 @@ impl<'a> Section<'a> {
         Some(folder.join(text))
     }
 
-    /// A path that must be there.
+    /// Reads a required path.
     pub fn need_path(&mut self, key: &str) -> PathBuf {
         self.need(key);
         self.path(key).unwrap_or_default()
     }
 
-    /// A list of what the type reads from text or a number; each wrong item is told at its line.
+    /// Reads a list of values that their type parses from a text or a number; each wrong item is reported at its line.
     pub fn list<T: FromStr<Err: Display>>(&mut self, key: &str) -> Option<Vec<T>> {
         self.items(key, |item| literal(item)?.parse().map_err(|reason: T::Err| reason.to_string()))
     }
 
-    /// A list of whole numbers of this range.
+    /// Reads a list of whole numbers in this range.
     pub fn numbers<N: Number>(&mut self, key: &str, range: RangeInclusive<N>) -> Option<Vec<N>> {
         self.items(key, |item| number(item, &range))
     }
 
-    /// A `[section]`, which is as if it were empty if it is not there.
+    /// Reads a `[section]`; a missing section counts as empty.
     pub fn section<T>(&mut self, key: &str, take: impl FnOnce(&mut Section<'_>) -> T) -> T {
         let (table, at) = self.inner(key).map_or((None, self.at), |(table, at)| (Some(table), at));
         Section::taken(self.file, table, format!("[{key}] "), at, take)
     }
 
-    /// A `[section]`, if it is there.
+    /// Reads a `[section]`, if it exists.
     pub fn section_if<T>(&mut self, key: &str, take: impl FnOnce(&mut Section<'_>) -> T) -> Option<T> {
         let (table, at) = self.inner(key)?;
         Some(Section::taken(self.file, Some(table), format!("[{key}] "), at, take))
     }
 
-    /// All `[[sections]]` of this name, in the file's order.
+    /// Reads all `[[sections]]` of this name, in the file's order.
     pub fn sections<T>(&mut self, key: &str, mut take: impl FnMut(&mut Section<'_>) -> T) -> Vec<T> {
         let wanted = format!("must be written as [[{key}]], once for each, not as");
         let Some(value) = self.value(key) else { return Vec::new() };
@@ -156,34 +157,34 @@ impl<'a> Section<'a> {
         taken
     }
 
-    /// Tells a mistake if the key is not there.
+    /// Reports a mistake if the key is missing.
     pub fn need(&mut self, key: &str) {
         if self.value(key).is_none() {
             self.file.tell(self.at, true, format!("{}'{key}' is missing", self.title));
         }
     }
 
-    /// True if the key is there.
+    /// Returns whether the key exists.
     pub fn has(&mut self, key: &str) -> bool {
         self.value(key).is_some()
     }
 
-    /// The line of a key, from 1; that of its section if it is not there.
+    /// Returns the line of a key, from 1; that of the section if the key is missing.
     pub fn line(&self, key: &str) -> usize {
         self.file.line(self.position(key))
     }
 
-    /// The file's path.
+    /// Returns the file's path.
     pub fn file(&self) -> &Path {
         self.file.path
     }
 
-    /// Tells a mistake at a key, or at the section if the key is not there.
+    /// Reports a mistake at a key, or at the section if the key is missing.
     pub fn mistake(&mut self, key: &str, sentence: impl Display) {
         self.file.tell(self.position(key), false, format!("{}{key}: {sentence}", self.title));
     }
 
-    /// Tells a mistake of the whole section.
+    /// Reports a mistake of the whole section.
     pub fn wrong(&mut self, sentence: impl Display) {
         self.file.tell(self.at, false, format!("{}{sentence}", self.title));
     }
@@ -255,12 +256,12 @@ impl<'a> Section<'a> {
     }
 }
 
-/// The file that sections are of.
+/// The file of the sections.
 struct File<'a> {
     path: &'a Path,
-    /// Where each line begins.
+    /// Byte offset of each line's begin.
     lines: Vec<usize>,
-    /// Where, whether it is of keys that are not there or should not be, and what.
+    /// Reported mistakes: the byte offset, whether it is about a missing or unknown key, and the sentence.
     told: RefCell<Vec<(usize, bool, String)>>,
 }
 
@@ -274,7 +275,7 @@ impl File<'_> {
     }
 }
 
-/// Reads the text, has it taken, and gives all that is wrong with it.
+/// Parses the text, passes it to `take`, and returns the result or all mistakes.
 pub(crate) fn take<T>(text: &str, path: &Path, take: impl FnOnce(&mut Section<'_>) -> T) -> Result<T, Mistakes> {
     let breaks = text.match_indices('\n').map(|(at, _)| at + 1);
     let file = File { path, lines: [0].into_iter().chain(breaks).collect(), told: RefCell::default() };
@@ -285,7 +286,7 @@ pub(crate) fn take<T>(text: &str, path: &Path, take: impl FnOnce(&mut Section<'_
         mistakes.add(file.line(start), format!("this is no TOML: {}", error.message()));
     }
     let taken = Section::taken(&file, Some(table.get_ref()), String::new(), 0, take);
-    // Where the file could not be read, keys seem missing or in the wrong section.
+    // Where the file does not parse, keys seem missing or in the wrong section.
     let unread: Vec<usize> = mistakes.list.iter().map(|&(line, _)| line).collect();
     for (line, of_keys, sentence) in file.told.into_inner() {
         if unread.is_empty() || !(of_keys || unread.contains(&line)) {
@@ -305,7 +306,7 @@ fn number<N: Number>(value: &DeValue<'_>, range: &RangeInclusive<N>) -> Result<N
         .ok_or_else(|| format!("{digits} is out of range; use {} to {}", range.start(), range.end()))
 }
 
-/// A value as the file writes it.
+/// Returns a value as written in the file.
 fn literal<'v>(value: &'v DeValue<'_>) -> Result<&'v str, String> {
     match value {
         DeValue::String(text) => Ok(text),
@@ -335,7 +336,7 @@ fn any_of<T>(words: &[(&str, T)]) -> String {
     }
 }
 
-/// The known key that was meant, if one is near enough, else all that there are.
+/// Returns the known key that was probably meant, if one is close enough, else all known keys.
 fn remedy(name: &str, known: &[String]) -> String {
     let distance = |key: &String| strsim::osa_distance(name, key);
     match known.iter().min_by_key(|key| distance(key)) {

@@ -1,4 +1,4 @@
-//! A set of slots, one bit each: its members are found in ascending order, at the cost of one word for each 64 slots.
+//! A set of slots, one bit each: a search visits one word per 64 slots and finds members in ascending order.
 
 use crate::snapshot::{Load, Save, SnapshotError};
 
@@ -30,7 +30,7 @@ impl BitSet {
         save.list(&self.words);
     }
 
-    /// Replaces the set by the one that a snapshot has at this place.
+    /// Replaces the set by the set at this place of a snapshot.
     pub fn load(&mut self, load: &mut Load<'_>) -> Result<(), SnapshotError> {
         self.words = load.list()?;
         Ok(())

@@ -20,12 +20,12 @@ use crate::snapshot::{Load, Save, SnapshotError};
 const BUCKETS: usize = 512;
 /// Entries in one bucket.
 const ENTRIES: usize = 7;
-/// Mean entries a bucket; above it the next bucket is split.
+/// Mean entries per bucket; above it the next bucket is split.
 const LOAD: u64 = 5;
-/// No bucket.
+/// Link of a bucket without a next bucket.
 const NONE: u32 = u32::MAX;
 
-/// An index from tags to slots. Tags may be equal: the caller tells whether a slot is the one meant.
+/// An index from tags to slots. Tags may be equal: the caller decides whether a slot is the right one.
 ///
 /// ```
 /// use tickpath_slots::{Index, tag};
@@ -44,10 +44,9 @@ pub struct Index {
     entries: u64,
 }
 
-/// The tag of a two-part id under a key: without the key nobody can choose ids that collide. Ids follow each other, so 64
-/// of them are scattered as one block and lie side by side in it, two a bucket: the next order finds its cache line here
-/// already. (Scattered one by one, an order every 50 µs paid for four lines from memory.) Ids far apart are mixed as well
-/// as ever.
+/// Returns the tag of a two-part id under a key; without the key, clients could choose ids that collide. Ids are
+/// consecutive, so blocks of 64 are scattered together and lie side by side, two ids per bucket: the next order finds
+/// its cache line loaded. (With ids scattered one by one, an order every 50 µs paid for four lines from memory.)
 #[inline]
 pub fn tag(key: u64, group: u64, id: u64) -> u32 {
     let mixed =
@@ -58,19 +57,19 @@ pub fn tag(key: u64, group: u64, id: u64) -> u32 {
 }
 
 impl Index {
-    /// An empty index.
+    /// Creates an empty index.
     pub fn new() -> Self {
         Self::with_expected(0)
     }
 
-    /// An empty index whose table of pages has room for the expected number of entries.
+    /// Creates an empty index whose table of pages has room for the expected number of entries.
     pub fn with_expected(entries: usize) -> Self {
         let mut homes = Pages::new(Bucket::EMPTY, entries / LOAD as usize);
         homes.push(Bucket::EMPTY);
         Self { homes, spill: Pages::new(Bucket::EMPTY, 0), free: NONE, entries: 0 }
     }
 
-    /// The slot under this tag that is the one meant.
+    /// Returns the slot under this tag for which `meant` returns true.
     #[inline]
     pub fn find(&self, tag: u32, mut meant: impl FnMut(u32) -> bool) -> Option<u32> {
         let mut bucket = self.homes.get(self.home(tag));
@@ -87,7 +86,7 @@ impl Index {
         }
     }
 
-    /// Adds a slot under this tag, whether or not there are others.
+    /// Adds a slot under this tag, beside any others.
     #[inline]
     pub fn insert(&mut self, tag: u32, slot: u32) {
         self.entries += 1;
@@ -97,7 +96,7 @@ impl Index {
         self.append(self.home(tag), Entry { slot, tag });
     }
 
-    /// Reads the bucket of a tag, so that its cache line is near when the tag is looked up or inserted.
+    /// Reads the bucket of a tag, so that its cache line is loaded when the tag is looked up or inserted.
     #[inline]
     pub fn look_at(&self, tag: u32) {
         black_box(self.homes.get(self.home(tag)).len);
@@ -111,19 +110,19 @@ impl Index {
         (self.free, self.entries) = (NONE, 0);
     }
 
-    /// How many entries there are.
+    /// Returns the number of entries.
     #[inline]
     pub fn len(&self) -> u64 {
         self.entries
     }
 
-    /// Whether there is no entry.
+    /// Returns whether there is no entry.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.entries == 0
     }
 
-    /// Holds a page ready, so that the index does not have to build the next one itself.
+    /// Takes a spare page, so that the index does not have to build the next page itself.
     pub fn give_page(&mut self, page: IndexPage) {
         self.homes.give_page(page.0);
     }
@@ -135,7 +134,7 @@ impl Index {
         self.spill.save(save);
     }
 
-    /// Replaces the index by the one that a snapshot has at this place.
+    /// Replaces the index by the index at this place of a snapshot.
     pub fn load(&mut self, load: &mut Load<'_>) -> Result<(), SnapshotError> {
         let [free, entries]: [u64; 2] = load.item()?;
         self.free = u32::try_from(free).map_err(|_| SnapshotError::Damaged)?;
@@ -152,7 +151,7 @@ impl Index {
         if home < count { home } else { home & (mask >> 1) }
     }
 
-    /// Adds one bucket and moves into it what belongs there from the one bucket that it halves.
+    /// Adds a bucket, and moves its entries there from the bucket that it halves.
     fn split(&mut self) {
         let fresh = self.homes.push(Bucket::EMPTY);
         let mask = self.homes.len().next_power_of_two() - 1;
@@ -172,7 +171,8 @@ impl Index {
         }
     }
 
-    /// Only a home and the first bucket behind it have room, so a long chain costs an insert nothing.
+    /// Appends an entry to its home's chain. Only the home and the first bucket behind it have room, so a long chain
+    /// costs an insert nothing.
     #[inline]
     fn append(&mut self, home: u32, entry: Entry) {
         let bucket = self.homes.get_mut(home);
@@ -253,7 +253,7 @@ impl Bucket {
         &self.entries[..self.len as usize]
     }
 
-    /// Adds an entry; false if there is no room.
+    /// Adds an entry; returns false if there is no room.
     #[inline]
     fn push(&mut self, entry: Entry) -> bool {
         let Some(place) = self.entries.get_mut(self.len as usize) else { return false };

@@ -3,7 +3,7 @@
 use crate::{Load, Pages, Save, SnapshotError};
 use zerocopy::{Immutable, IntoBytes, KnownLayout, TryFromBytes};
 
-/// An item and its link, from the beginning of a cache line on. A snapshot has the item alone.
+/// An item and its link, aligned to a cache line. A snapshot holds the item only.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
 pub struct Linked<T, L> {
@@ -12,13 +12,13 @@ pub struct Linked<T, L> {
 }
 
 impl<T, L> Linked<T, L> {
-    /// An item with its link.
+    /// Creates an item with its link.
     pub const fn new(item: T, link: L) -> Self {
         Self { item, link }
     }
 }
 
-/// A list in pages of `N` items with a link each: what a new item writes lies together.
+/// A list in pages of `N` items with a link each, so that a push writes to adjacent memory.
 ///
 /// ```
 /// use tickpath_slots::LinkedPages;
@@ -94,7 +94,7 @@ impl<T: Copy, L: Copy, const N: usize> LinkedPages<T, L, N> {
         self.pages.save_part(save, |linked| linked.item);
     }
 
-    /// Replaces the list by the one that a snapshot has at this place; no item is linked then.
+    /// Replaces the list by the list at this place of a snapshot; no item is linked then.
     pub fn load(&mut self, load: &mut Load<'_>) -> Result<(), SnapshotError>
     where
         T: TryFromBytes + KnownLayout + Immutable,
@@ -103,17 +103,17 @@ impl<T: Copy, L: Copy, const N: usize> LinkedPages<T, L, N> {
         self.pages.load_part(load, |item: &T| Linked::new(*item, unlinked))
     }
 
-    /// Returns whether the list holds no page ready.
+    /// Returns whether the list has no spare page.
     pub fn wants_page(&self) -> bool {
         self.pages.wants_page()
     }
 
-    /// Holds a page of `N` items ready, which [`blank`](crate::blank) has built.
+    /// Takes a spare page of `N` items, built by [`blank`](crate::blank).
     pub fn give_page(&mut self, page: Box<[Linked<T, L>]>) {
         self.pages.give_page(page);
     }
 
-    /// Reads the memory of the next item, so that its cache lines are near.
+    /// Reads the memory of the next item, so that its cache lines are loaded.
     pub fn look_ahead(&self) {
         self.pages.look_ahead();
     }

@@ -6,7 +6,7 @@ use zerocopy::{Immutable, IntoBytes, KnownLayout, TryFromBytes};
 
 use crate::snapshot::{Load, Save, SnapshotError};
 
-/// Pages held ready; more than that is given back to the allocator.
+/// Max spare pages; further pages are freed.
 const SPARE: usize = 3;
 
 /// A list in pages of `N` items. An item keeps its slot and its address while the list grows.
@@ -31,8 +31,8 @@ pub struct Pages<T, const N: usize> {
 }
 
 impl<T: Copy, const N: usize> Pages<T, N> {
-    /// Makes a list without pages, whose table of pages has room for the expected number of items; `empty` fills the part
-    /// of a page that has no item so far.
+    /// Creates a list without pages, whose table of pages has room for the expected number of items; `empty` fills the
+    /// unused part of a page.
     pub fn new(empty: T, expected: usize) -> Self {
         Self { pages: Vec::with_capacity(expected / N + 1), spare: Vec::with_capacity(SPARE), len: 0, empty }
     }
@@ -75,7 +75,7 @@ impl<T: Copy, const N: usize> Pages<T, N> {
         }
     }
 
-    /// Appends the list to a snapshot by that part of each item which belongs there.
+    /// Appends the list to a snapshot, with only `part` of each item.
     pub fn save_part<U: IntoBytes + Immutable>(&self, save: &mut Save<'_>, part: impl Fn(&T) -> U) {
         save.head::<U>(self.len as usize);
         let mut left = self.len as usize;
@@ -86,7 +86,7 @@ impl<T: Copy, const N: usize> Pages<T, N> {
         }
     }
 
-    /// Replaces the list by the one that a snapshot has at this place.
+    /// Replaces the list by the list at this place of a snapshot.
     pub fn load(&mut self, load: &mut Load<'_>) -> Result<(), SnapshotError>
     where
         T: TryFromBytes + KnownLayout + Immutable,
@@ -94,7 +94,7 @@ impl<T: Copy, const N: usize> Pages<T, N> {
         self.load_part(load, |item| *item)
     }
 
-    /// Replaces the list by the one that [`Self::save_part`] has saved; `item` makes an item of its part.
+    /// Replaces the list by a list that [`Self::save_part`] has saved; `item` makes an item from its part.
     pub fn load_part<U>(&mut self, load: &mut Load<'_>, item: impl Fn(&U) -> T) -> Result<(), SnapshotError>
     where
         U: TryFromBytes + KnownLayout + Immutable,
@@ -113,7 +113,7 @@ impl<T: Copy, const N: usize> Pages<T, N> {
         Ok(())
     }
 
-    /// Returns the number of items, which is the slot of the next one.
+    /// Returns the number of items, which is the slot of the next item.
     #[inline]
     pub fn len(&self) -> u32 {
         self.len
@@ -130,10 +130,11 @@ impl<T: Copy, const N: usize> Pages<T, N> {
         self.len = 0;
     }
 
-    /// Reads the memory of the next item, if its page is there, so that its cache lines are near when the item is pushed.
+    /// Reads the memory of the next item, if its page exists, so that its cache lines are loaded when the item is
+    /// pushed.
     #[inline]
     pub fn look_ahead(&self) {
-        /// An item of one and a half lines may lie in three.
+        /// Max cache lines of an item of one and a half lines.
         const LINES: usize = 3;
         let (page, place) = (self.len as usize / N, self.len as usize % N);
         let items = self.pages.get(page).or(self.spare.last()).map(|page| &page[place..]);
@@ -144,13 +145,13 @@ impl<T: Copy, const N: usize> Pages<T, N> {
         });
     }
 
-    /// Returns whether the list holds no page ready, so that it would have to build the next one itself.
+    /// Returns whether the list has no spare page, so that it would have to build the next page itself.
     #[inline]
     pub fn wants_page(&self) -> bool {
         self.spare.is_empty()
     }
 
-    /// Holds a page of `N` items ready, which [`blank`] has built.
+    /// Takes a spare page of `N` items, built by [`blank`].
     pub fn give_page(&mut self, page: Box<[T]>) {
         if self.spare.len() < SPARE {
             self.spare.push(page);

@@ -1,4 +1,4 @@
-//! A queue whose items belong to slots: what waits of one slot is found without a look at the others.
+//! A queue whose items belong to slots: the waiting items of one slot are found without a scan.
 //!
 //! ```text
 //!   first                                      what is taken out of the middle leaves a hole, until it reaches
@@ -8,23 +8,23 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-/// Holes that are no reason to tidy up.
+/// Number of holes up to which the list is not compacted.
 const FEW: usize = 64;
 
 /// An item of a [`Queue`].
 pub trait Queued: Copy {
-    /// The slot that the item belongs to.
+    /// Returns the slot of the item.
     fn slot(&self) -> u32;
 }
 
-/// Items in the order in which they leave.
+/// Items in the order in which they leave, with an index by slot.
 #[derive(Debug, Clone)]
 pub struct Queue<T> {
-    /// Never a hole at the front.
+    /// Items and holes; the front is never a hole.
     list: VecDeque<Option<T>>,
-    /// The number of the front.
+    /// Number of the front item.
     first: u64,
-    /// Slot, and number in the list.
+    /// Slot, and number in the list, of each item.
     by_slot: BTreeSet<(u32, u64)>,
 }
 
@@ -35,51 +35,51 @@ impl<T> Default for Queue<T> {
 }
 
 impl<T: Queued> Queue<T> {
-    /// How many items wait.
+    /// Returns the number of waiting items.
     pub fn len(&self) -> usize {
         self.by_slot.len()
     }
 
-    /// Returns whether none waits.
+    /// Returns whether no item waits.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// The item that has waited longest.
+    /// Returns the item that has waited longest.
     pub fn front(&self) -> Option<&T> {
         self.list.front()?.as_ref()
     }
 
-    /// All items, the front first.
+    /// Returns all items, the front first.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.list.iter().flatten()
     }
 
-    /// The items of one slot, in their order.
+    /// Returns the items of one slot, in their order.
     pub fn of(&self, slot: u32) -> impl Iterator<Item = &T> {
         self.numbers(slot).filter_map(|number| self.list.get((number - self.first) as usize)?.as_ref())
     }
 
-    /// Puts an item behind all others.
+    /// Appends an item.
     pub fn push(&mut self, item: T) {
         self.by_slot.insert((item.slot(), self.first + self.list.len() as u64));
         self.list.push_back(Some(item));
     }
 
-    /// Puts an item behind all others, or in front of the first of its slot that is to leave after it.
+    /// Appends an item, or inserts it before the first item of its slot for which `is_later` returns true.
     pub fn insert(&mut self, item: T, is_later: impl Fn(&T) -> bool) {
         if !self.of(item.slot()).any(&is_later) {
             return self.push(item);
         }
-        // This happens to one slot, not to all: then all may move up.
+        // An insert in the middle is rare, so all later items may move.
         let mut list: VecDeque<T> = self.take().collect();
         let place = list.iter().position(|other| other.slot() == item.slot() && is_later(other)).unwrap_or(list.len());
         list.insert(place, item);
         *self = list.into_iter().collect();
     }
 
-    /// Takes what has waited longest.
+    /// Removes and returns the item that has waited longest.
     pub fn pop(&mut self) -> Option<T> {
         let item = *self.front()?;
         self.by_slot.remove(&(item.slot(), self.first));
@@ -88,7 +88,7 @@ impl<T: Queued> Queue<T> {
         Some(item)
     }
 
-    /// Takes out what waits of one slot, if this says so.
+    /// Removes the waiting items of a slot for which `which` returns true.
     pub fn remove(&mut self, slot: u32, mut which: impl FnMut(&T) -> bool) {
         let of_slot: Vec<u64> = self.numbers(slot).collect();
         for number in of_slot {
@@ -101,7 +101,7 @@ impl<T: Queued> Queue<T> {
         self.tidy();
     }
 
-    /// Takes all, the front first.
+    /// Removes and returns all items, the front first.
     pub fn take(&mut self) -> impl Iterator<Item = T> + use<T> {
         std::mem::take(self).list.into_iter().flatten()
     }

@@ -5,22 +5,22 @@
 //!   numbers   one struct each                                      in the order in which the program saves them
 //!   lists     bytes of an item 4 · zero 4 · items 8 · the items    in the same order
 //! ```
-//! Items are the structs that the program works with, so a snapshot is read at the speed of memory. Each list has the
-//! length of its items in front of them. Structs grow at their end, and a zero there means that nothing was set: an item of
-//! the older layout is read with zeros behind it, and the program leaves the lists empty that the older layout did not have.
-//! A snapshot has no checksum of its own, because its store has one: [`Load`] refuses only bytes that no [`Save`] wrote.
+//! Items are the structs that the program works with, so a snapshot loads at memory speed. The length of an item
+//! precedes each list. Structs grow at their end, and a zero there means unset: an item of the older layout is read
+//! with zeros behind it, and lists that the older layout lacks stay empty. A snapshot has no checksum of its own,
+//! because its store has one: [`Load`] refuses only bytes that no [`Save`] wrote.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, TryFromBytes};
 
 /// The layout that [`Save`] writes.
 const LAYOUT: u32 = 2;
-/// The layout before it, which [`Load`] reads as well.
+/// The previous layout, which [`Load`] reads as well.
 const OLDER: u32 = 1;
 
-/// Items of a list that are read at once.
+/// Items of a list that are read at a time.
 const CHUNK: usize = 4096;
 
-/// Why bytes are not a snapshot.
+/// Errors of bytes that are not a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SnapshotError {
     /// The bytes end early.
@@ -47,10 +47,10 @@ struct ListHead {
     items: u64,
 }
 
-/// A writer of a snapshot, which hands out the bytes in pieces.
+/// A writer of a snapshot, which emits the bytes in pieces.
 pub struct Save<'a>(&'a mut dyn FnMut(&[u8]));
 
-/// A reader of a snapshot: everything is loaded in the order in which it was saved.
+/// A reader of a snapshot, which loads everything in the order in which it was saved.
 pub struct Load<'a> {
     fill: &'a mut dyn FnMut(&mut [u8]) -> bool,
     layout: u32,
@@ -128,7 +128,7 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// Reads the items of a list, in pieces of `at_once`: a count that is wrong runs out of bytes, not of memory.
+    /// Reads the items of a list in pieces of `at_once`, so that a wrong count runs out of bytes, not of memory.
     pub(crate) fn items<T>(
         &mut self,
         List { items, item_bytes }: List,
@@ -139,7 +139,7 @@ impl<'a> Load<'a> {
         T: TryFromBytes + KnownLayout + Immutable,
     {
         let most = items.min(at_once as u64) as usize;
-        // A cache line more, to begin where an item may lie.
+        // A cache line more, so that the first item can be aligned.
         let mut bytes = vec![0; most * size_of::<T>() + 64];
         let from = bytes.as_ptr().align_offset(align_of::<T>());
         let mut left = items;

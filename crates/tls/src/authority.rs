@@ -1,4 +1,4 @@
-//! Certificates for tests: made in a folder, for loopback and for whoever is named.
+//! Certificates for tests: created in a folder, for loopback and for given names.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use rcgen::{
     KeyIdMethod, KeyPair, KeyUsagePurpose, RevokedCertParams, SerialNumber, date_time_ymd,
 };
 
-/// Who makes certificates. Its files lie in a folder that the test owns.
+/// A certificate authority. Its files lie in a folder that the test owns.
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
     folder: PathBuf,
@@ -18,16 +18,16 @@ pub struct Authority {
 /// A certificate and its key, PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// The certificate's file.
+    /// File of the certificate.
     pub cert: PathBuf,
-    /// The key's file.
+    /// File of the key.
     pub key: PathBuf,
-    /// The certificate's number.
+    /// Serial number of the certificate.
     serial: u64,
 }
 
 impl Authority {
-    /// An authority of this name; its own certificate is `NAME.pem` in the folder.
+    /// Creates an authority of this name; its own certificate is `NAME.pem` in the folder.
     pub fn new(folder: &Path, name: &str) -> Self {
         let mut params = CertificateParams::new(Vec::new()).expect("no names");
         params.distinguished_name.push(rcgen::DnType::CommonName, name);
@@ -40,17 +40,18 @@ impl Authority {
         authority
     }
 
-    /// Its own certificate: whom to trust.
+    /// Returns the authority's own certificate, for clients and servers that trust it.
     pub fn file(&self) -> PathBuf {
         self.folder.join(format!("{}.pem", self.name))
     }
 
-    /// A certificate for these names or addresses, good for servers and clients until 2090: `NAME.cert.pem` and `NAME.key.pem`.
+    /// Creates a certificate for these names or addresses, valid for servers and clients until 2090: `NAME.cert.pem`
+    /// and `NAME.key.pem`.
     pub fn certify(&self, file: &str, names: &[&str]) -> Identity {
         self.certify_until(file, names, 2090)
     }
 
-    /// The same until the begin of this year.
+    /// Creates a certificate that is valid until the begin of this year.
     pub fn certify_until(&self, file: &str, names: &[&str], year: i32) -> Identity {
         let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
         let mut params = CertificateParams::new(names).expect("good names");
@@ -70,7 +71,7 @@ impl Authority {
         identity
     }
 
-    /// A list that says that this certificate is good no more: `NAME.crl.pem`.
+    /// Creates a revocation list with this certificate: `NAME.crl.pem`.
     pub fn revoke(&self, identity: &Identity) -> PathBuf {
         let revoked = RevokedCertParams {
             serial_number: SerialNumber::from(identity.serial),

@@ -1,4 +1,4 @@
-//! TLS to a server: whom to trust, who it must be, and, in a sentence, why there is none.
+//! TLS to a server: trusted authorities, the expected server name, and errors as sentences.
 
 #[cfg(feature = "authority")]
 pub mod authority;
@@ -15,14 +15,14 @@ use rustls::{AlertDescription, CertificateError, Error, RootCertStore, Supported
 
 pub use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
-/// Versions 1.3 and 1.2, which servers of others may still have.
+/// TLS 1.3 and 1.2, which other vendors' servers may still require.
 pub const ALL_VERSIONS: &[&SupportedProtocolVersion] = rustls::ALL_VERSIONS;
 
-/// Version 1.3 and no other.
+/// TLS 1.3 only.
 pub const NEWEST_VERSION: &[&SupportedProtocolVersion] = &[&rustls::version::TLS13];
 
-/// What a client goes by: the authorities of a file, or those that this host trusts, and, where servers ask who comes, our
-/// own certificate and its key. All files are PEM; the error is a sentence.
+/// Returns a client's configuration: the authorities of a file, or those that this host trusts, and, for servers that
+/// ask for a client certificate, the certificate and its key. All files are PEM; the error is a sentence.
 pub fn client_config(
     ca: Option<&Path>,
     identity: Option<(&Path, &Path)>,
@@ -42,18 +42,18 @@ pub fn client_config(
     config.with_client_auth_cert(chain, private).map_err(|e| refused(&e))
 }
 
-/// The name that a server's certificate must have.
+/// Returns the name that a server's certificate must have.
 pub fn server_name(host: &str) -> Result<ServerName<'static>, String> {
     ServerName::try_from(host.to_owned())
         .map_err(|_| format!("'{host}' is no name that a certificate can have; write a host's name or address"))
 }
 
-/// Why there is no TLS, if that is why a socket failed.
+/// Returns the TLS error in words, if TLS made a socket fail.
 pub fn why_not(failed: &io::Error, host: &str) -> Option<String> {
     failed.get_ref()?.downcast_ref::<Error>().map(|error| sentence(error, host))
 }
 
-/// What an error of TLS means to who wanted to connect to this host.
+/// Returns an error of TLS in words, for a client that connects to this host.
 pub fn sentence(error: &Error, host: &str) -> String {
     use AlertDescription::{
         AccessDenied, BadCertificate, CertificateExpired, CertificateRequired, CertificateRevoked, CertificateUnknown,
@@ -88,7 +88,7 @@ fn of_certificate(why: &CertificateError, host: &str) -> String {
         NotValidYetContext, UnknownIssuer,
     };
     match why {
-        // One of the same name that is another is no better.
+        // An authority of the same name with another key is not trusted either.
         UnknownIssuer | BadSignature => {
             "its certificate is of no authority that is trusted here; name the file of the authority: ?ca=FILE"
                 .to_owned()
@@ -112,7 +112,7 @@ fn of_file(file: &Path) -> Result<RootCertStore, String> {
     if taken > 0 { Ok(roots) } else { Err(no_certificate(file, "ca")) }
 }
 
-/// The certificates of a file, at least one.
+/// Reads the certificates of a file, at least one.
 fn certificates(file: &Path, option: &str) -> Result<Vec<CertificateDer<'static>>, String> {
     let place = file.display();
     let pem = fs::read(file).map_err(|e| format!("{place}: {e}; '{option}' must be a PEM file with a certificate"))?;

@@ -1,24 +1,24 @@
-//! Where an exchange listens: `tcp://HOST:PORT` or `unix:///PATH`.
+//! The address of an exchange: `tcp://HOST:PORT` or `unix:///PATH`.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// A place that a socket can connect to.
+/// An address that a socket can connect to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
     /// A TCP port.
     Tcp {
         /// The host's name or address, without brackets.
         host: String,
-        /// The port; zero, where one listens, for any that is free.
+        /// The port; zero, in an address to listen at, for any free port.
         port: u16,
     },
-    /// A Unix socket's path, from the root.
+    /// A Unix socket's absolute path.
     Unix(PathBuf),
 }
 
-/// A text that is no address.
+/// A text that is not an address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is no address of a line; use tcp://HOST:PORT or unix:///PATH")]
 pub struct ParseAddressError(String);

@@ -1,4 +1,4 @@
-//! Frames on a socket that never waits, with the heartbeats of both sides: what the two ends of a line have in common.
+//! Frames on a nonblocking socket, with the heartbeats of both sides; both ends of a line use it.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -10,11 +10,11 @@ use zerocopy::IntoBytes;
 use crate::Socket;
 use crate::wire::{HEARTBEAT, SILENCE_MS};
 
-/// Bytes that wait for the other side to take them, at most; more only for reports that it asked for.
+/// Max pending output in bytes; only reports that the other side has asked for may exceed it.
 const MOST_PENDING: usize = 256 << 10;
-/// Turns without a word between two looks at the clock.
+/// Idle turns between two reads of the clock.
 const LOOK_EVERY: u32 = 64;
-/// A message that is sent from the stack.
+/// Max size of a message that is sent from the stack.
 const SHORT: usize = 256;
 
 /// A connection.
@@ -26,16 +26,16 @@ pub struct Channel {
     out: Vec<u8>,
     /// Bytes of `out` that are sent.
     sent: usize,
-    /// When something last came, and when a heartbeat last went, in ticks.
+    /// Times of the last receive and of the last heartbeat sent, in ticks.
     heard: u64,
     beaten: u64,
     quiet_turns: u32,
-    /// Why nothing more can be written; what can still be read comes first.
+    /// Reason why writing has failed; received bytes are still read first.
     broken: Option<String>,
 }
 
 impl Channel {
-    /// On a socket that does not wait.
+    /// Creates a channel on a nonblocking socket.
     pub fn new(clock: HostClock, socket: Socket) -> Self {
         let now = clock.ticks();
         Self {
@@ -51,18 +51,18 @@ impl Channel {
         }
     }
 
-    /// True if nothing more should be said before some of it was taken.
+    /// Returns whether the pending output has reached its limit, so that the caller should send no more for now.
     #[inline]
     pub fn is_full(&self) -> bool {
         self.out.len() - self.sent >= MOST_PENDING
     }
 
-    /// True if nothing can be written any more.
+    /// Returns whether writing has failed for good.
     pub fn is_broken(&self) -> bool {
         self.broken.is_some()
     }
 
-    /// Sends one message at once; what the socket does not take waits here. False if it can take nothing any more.
+    /// Sends a message, and keeps the bytes that the socket does not take. Returns false if writing has failed.
     #[inline]
     pub fn send(&mut self, kind: u8, number: u64, stamp: u64, message: &[u8]) -> bool {
         if self.sent < self.out.len() || message.len() > SHORT - HEAD_BYTES {
@@ -86,13 +86,13 @@ impl Channel {
         }
     }
 
-    /// Writes a frame behind what waits; [`Self::flush`] sends it.
+    /// Appends a frame to the pending output; [`Self::flush`] sends it.
     pub fn say(&mut self, kind: u8, number: u64, stamp: u64, message: &[u8], text: &[u8]) {
         debug_assert!(message.len() <= MOST_PAYLOAD);
         write_with_text(&mut self.out, kind, number, stamp, message, text);
     }
 
-    /// Sends what the socket takes now. True if some went.
+    /// Sends the bytes that the socket takes now. Returns true if some were sent.
     pub fn flush(&mut self) -> bool {
         let before = self.sent;
         while self.sent < self.out.len() && self.broken.is_none() {
@@ -115,7 +115,7 @@ impl Channel {
         went
     }
 
-    /// Reads once. True if something came; the error is the end, and why.
+    /// Reads once. Returns true if bytes arrived; the error is the end of the connection, with its reason.
     pub fn read(&mut self) -> Result<bool, String> {
         match self.socket.read(self.inbox.room()) {
             Ok(0) => Err(self.broken.take().unwrap_or_else(|| "the other side has closed it".to_owned())),
@@ -130,25 +130,25 @@ impl Channel {
         }
     }
 
-    /// The next frame that is whole.
+    /// Returns the next complete frame.
     #[expect(clippy::should_implement_trait, reason = "a frame borrows its channel, an iterator cannot lend")]
     pub fn next(&mut self) -> Result<Option<Frame<'_>>, String> {
         self.inbox.next().map_err(|e| e.to_string())
     }
 
-    /// To be called at each turn that found nothing: says now and then that this side lives and has everything below
-    /// `next`, and finds out when the other side says nothing any more.
+    /// Does the periodic work of an idle turn: sends a heartbeat that acknowledges all numbers below `next`, and fails
+    /// if the other side is silent for too long. Call it at each turn without input.
     pub fn rest(&mut self, next: u64) -> Result<(), String> {
         self.quiet_turns = self.quiet_turns.wrapping_add(1);
         if self.quiet_turns.is_multiple_of(LOOK_EVERY) { self.look(next) } else { Ok(()) }
     }
 
-    /// Nothing is read on purpose: the other side's silence counts from now on.
+    /// Restarts the measurement of the other side's silence, after a time in which this side did not read on purpose.
     pub fn forgive(&mut self) {
         self.heard = self.clock.ticks();
     }
 
-    /// As [`Self::rest`], at once: for who sleeps between its turns.
+    /// Does the work of [`Self::rest`] at once, for a thread that sleeps between its turns.
     pub fn look(&mut self, next: u64) -> Result<(), String> {
         let now = self.clock.ticks();
         let ms = |from: u64| self.clock.ns_between(from, now).max(0) as u64 / 1_000_000;

@@ -1,8 +1,8 @@
-//! A line to our own exchange over TCP or a Unix socket: frames of `tickpath-session`, with numbers both ways, so that a
-//! connect says exactly what either side has ([`wire`]). [`Channel`] is what the exchange's end uses, too.
+//! A line to Tickpath's own exchange over TCP or a Unix socket: frames of `tickpath-session`, numbered both ways, so
+//! that a connect states exactly what each side has ([`wire`]). The exchange's end uses [`Channel`], too.
 //!
-//! Nothing is encrypted: a line is for a host's own loopback, or a network that nobody else is in. An exchange can ask its
-//! lines for a password ([`Password`]), which is proved and never sent.
+//! Nothing is encrypted: a line is for a host's own loopback, or for a network without other users. An exchange can
+//! require a password of its lines ([`Password`]), which is proved and never sent.
 
 mod address;
 mod channel;
@@ -24,7 +24,7 @@ pub use channel::Channel;
 pub use password::{Password, PasswordCheck, PasswordError};
 pub use printable::{Printable, bounded};
 pub use socket::Socket;
-// What a check of a password gives, and what ends it.
+// Result and error of a password check.
 pub use tickpath_session::{ScramError, ServerLogon};
 /// The contract that a [`TcpLine`] keeps.
 pub use tickpath_venue;
@@ -35,42 +35,42 @@ use wire::{
     Welcome,
 };
 
-/// The longest that connecting takes, to the welcome.
+/// Max time to connect, up to the welcome.
 const CONNECT_NS: i64 = 5_000_000_000;
-/// Bytes of a refusal that are shown, at most.
+/// Max bytes of a refusal that are shown.
 const MOST_REFUSAL: usize = 512;
 
-/// A line.
+/// A line over TCP or a Unix socket.
 pub struct TcpLine {
     address: Address,
     name: String,
-    /// Proved before the logon, if there is one.
+    /// Password to prove before the logon, if there is one.
     password: Option<Password>,
-    /// The venue that must be there, if that is known.
+    /// Venue that must be at the address, if it is known.
     venue: Option<VenueId>,
     clock: HostClock,
     state: State,
-    /// How often it was told to connect.
+    /// Number of connects so far.
     connects: usize,
     resume: Resume,
-    /// The next report that is expected, and the first that is not journaled.
+    /// Number of the next expected report, and the first that is not journaled.
     next_report: u64,
     journaled: u64,
 }
 
 enum State {
     Down,
-    /// It could not even begin.
+    /// The connect failed at its start.
     Failed(String),
     Connecting(Socket, u64),
-    /// The password is being proved.
+    /// The proof of the password is in progress.
     Proving(Channel, u64, Proving),
     Asking(Channel, u64),
     Up(Channel),
 }
 
 impl TcpLine {
-    /// A line that is down; `name` is what the exchange calls it in its messages.
+    /// Creates a line that is down; `name` is its name in the exchange's messages.
     pub fn new(address: Address, name: &str) -> Result<Self, CalibrationError> {
         Ok(Self {
             address,
@@ -86,13 +86,13 @@ impl TcpLine {
         })
     }
 
-    /// Proves this password at each connect, and trusts only an exchange that knows the password, too.
+    /// Sets a password to prove at each connect; the line then trusts only an exchange that also knows the password.
     #[must_use]
     pub fn with_password(self, password: Password) -> Self {
         Self { password: Some(password), ..self }
     }
 
-    /// Takes no other venue than this one at the address.
+    /// Sets the only venue that the line accepts at the address.
     #[must_use]
     pub fn with_venue(self, venue: VenueId) -> Self {
         Self { venue: Some(venue), ..self }
@@ -103,7 +103,7 @@ impl TcpLine {
         Lost(format!("{}: {why}", self.address))
     }
 
-    /// What there is to do on the way up.
+    /// Advances a connect by one step.
     fn advance(&mut self) -> Result<usize, String> {
         let since = match std::mem::replace(&mut self.state, State::Down) {
             State::Failed(why) => return Err(why),
@@ -142,7 +142,7 @@ impl TcpLine {
         }
     }
 
-    /// Sends the first message on a connection that is new.
+    /// Sends the first message on a new connection.
     fn begin(&mut self, mut channel: Channel, since: u64) -> Result<(), String> {
         let Some(password) = &self.password else {
             self.log_on(channel, since);
@@ -164,7 +164,7 @@ impl TcpLine {
         self.state = State::Asking(channel, since);
     }
 
-    /// Reads what the exchange says to the proof of the password.
+    /// Reads the exchange's answers to the proof of the password.
     fn read_proof(&mut self) -> Result<usize, String> {
         let State::Proving(channel, ..) = &mut self.state else { return Ok(0) };
         let flushed = usize::from(channel.flush());
@@ -219,7 +219,7 @@ impl TcpLine {
             match (frame.kind, is_up) {
                 (WELCOME, true) => return Err("it says welcome twice".to_owned()),
                 (WELCOME | REFUSED, _) | (_, true) => {}
-                // It lives, and has nothing yet.
+                // A heartbeat of an exchange that has nothing yet.
                 (HEARTBEAT, false) => continue,
                 (_, false) => return Err("it says something before its welcome".to_owned()),
             }
@@ -236,7 +236,7 @@ impl TcpLine {
     }
 }
 
-/// Takes a frame; true if it is the welcome.
+/// Takes a frame; returns true for the welcome.
 fn hear(
     frame: &Frame<'_>,
     expected: Option<VenueId>,
@@ -284,13 +284,13 @@ fn hear(
                 take(Event::Report { number: frame.sequence, stamp: frame.stamp, report: &report });
             }
         }
-        // What a later version says beside.
+        // Kinds of frame that a later version adds.
         _ => {}
     }
     Ok(false)
 }
 
-/// A refusal as a log may show it: its text is the peer's.
+/// Returns a refusal as a log can show it, because its text is the peer's.
 fn refused(text: &[u8]) -> String {
     format!("the exchange refuses: {}", Printable(&bounded(text, MOST_REFUSAL)))
 }

@@ -13,11 +13,11 @@ use zeroize::Zeroizing;
 /// The user name in the proof: an exchange has one password for all its lines.
 const USER: &str = "line";
 
-/// A password, as a file holds it.
+/// A password from a file.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Password(Zeroizing<String>);
 
-/// Why a file holds no password.
+/// Errors of a file without a password.
 #[derive(Debug, thiserror::Error)]
 pub enum PasswordError {
     /// The file cannot be read.
@@ -25,7 +25,7 @@ pub enum PasswordError {
     Unreadable {
         /// The file.
         file: PathBuf,
-        /// The operating system's answer.
+        /// The operating system's error.
         reason: io::Error,
     },
     /// The first line is empty.
@@ -36,17 +36,17 @@ pub enum PasswordError {
     },
 }
 
-/// The exchange's check of a password: holds enough to check a proof, and too little to make one.
+/// The exchange's data to check a password: enough to check a proof, too little to make one.
 #[derive(Debug)]
 pub struct PasswordCheck(Secret);
 
-/// The client's side of a proof that is in progress.
+/// State of a proof on the client's side.
 pub(crate) enum Proving {
-    /// The challenge has not come.
+    /// The challenge has not arrived.
     Begun(ClientLogon),
-    /// Some milliseconds of hashing, on a thread of its own: a line never waits.
+    /// A thread of its own hashes for some milliseconds, because a line never waits.
     Hashing(JoinHandle<Result<(ClientLogon, Vec<u8>), ScramError>>),
-    /// The proof is sent; the exchange's own proof has not come.
+    /// The proof is sent; the exchange's own proof has not arrived.
     Sent(ClientLogon),
 }
 
@@ -66,7 +66,7 @@ impl Password {
         PasswordCheck(Secret::of(&self.0))
     }
 
-    /// Begins a proof, and gives SCRAM's client-first.
+    /// Begins a proof, and returns SCRAM's client-first.
     pub(crate) fn prove(&self) -> Result<(ClientLogon, Vec<u8>), ScramError> {
         ClientLogon::new(USER, &self.0, None)
     }
@@ -79,7 +79,7 @@ impl fmt::Debug for Password {
 }
 
 impl PasswordCheck {
-    /// Takes SCRAM's client-first, and gives the challenge.
+    /// Takes SCRAM's client-first, and returns the challenge.
     pub fn challenge(&self, client_first: &[u8]) -> Result<(ServerLogon, Vec<u8>), ScramError> {
         ServerLogon::begin(client_first, None, |_| self.0.clone())
     }

@@ -1,9 +1,9 @@
-//! Text of a peer as a log may show it.
+//! A peer's text in a form that is safe in a log.
 
 use std::fmt::{self, Display, Write};
 
-/// Shows a text without what would change a terminal or a log line: control characters, line ends, escape sequences and
-/// marks of writing direction stand there as their codes.
+/// A text whose display cannot change a terminal or a log line: control characters, line ends, escape sequences and
+/// bidirectional marks are shown as their codes.
 ///
 /// ```
 /// use tickpath_venue_tcp::Printable;
@@ -25,7 +25,7 @@ impl Display for Printable<'_> {
     }
 }
 
-/// At most so many bytes of a peer's text, cut between two characters; what is not UTF-8 is replaced.
+/// Returns at most `most` bytes of a peer's text, cut between two characters; invalid UTF-8 is replaced.
 pub fn bounded(text: &[u8], most: usize) -> String {
     let mut lossy = String::from_utf8_lossy(&text[..text.len().min(most)]).into_owned();
     let end = lossy.floor_char_boundary(most);

@@ -1,4 +1,4 @@
-//! A socket that never waits, of either kind; both ends of a line use it.
+//! A nonblocking socket, TCP or Unix; both ends of a line use it.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -10,17 +10,17 @@ use socket2::{Domain, SockAddr, Type};
 
 use crate::Address;
 
-/// An open socket, or one that is on its way.
+/// A socket, connected or still connecting.
 #[derive(Debug)]
 pub enum Socket {
-    /// Over TCP, without delay.
+    /// TCP, with no delay.
     Tcp(TcpStream),
-    /// On this host.
+    /// A Unix socket on this host.
     Unix(UnixStream),
 }
 
 impl Socket {
-    /// Begins to connect; of a name with several addresses to that of this turn.
+    /// Begins to connect. If the name has several addresses, `turn` selects one.
     pub(crate) fn begin(address: &Address, turn: usize) -> io::Result<Self> {
         let (domain, to) = match address {
             Address::Unix(path) => (Domain::UNIX, SockAddr::unix(path)?),
@@ -47,7 +47,7 @@ impl Socket {
         }
     }
 
-    /// Whether it is connected by now.
+    /// Returns whether the socket is connected by now.
     pub(crate) fn is_connected(&self) -> io::Result<bool> {
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
         let mut look = [PollFd::new(self, PollFlags::OUT)];

@@ -1,8 +1,8 @@
-//! How a desk adds its exchange: a line for a plain text protocol over TCP, one message a line of text.
+//! Example of an exchange adapter: a line for a plain text protocol over TCP, one message per line of text.
 //!
 //! ```text
 //!   OMS ──                                              ── exchange
-//!     LOGON desk NEXT_REPORT                            who comes, and the first report that it lacks
+//!     LOGON desk NEXT_REPORT                            name of the line, and the first report that it lacks
 //!                           WELCOME NEXT_REQUEST        the exchange has all requests below this number
 //!     NEW 7 id=12 symbol=1 account=1 side=1 price=… quantity=…        requests, numbered
 //!     CANCEL 8 id=13 order=12
@@ -10,11 +10,11 @@
 //!                           REPORT 4 order=12 request=12 type=0 status=0 last=… …     numbered, from what the logon asked for
 //! ```
 //!
-//! What a protocol of a real exchange has beyond this goes to the same places: a login's answer and a sequence reset to
-//! [`Line::connect`] and the welcome, heartbeats to [`Line::poll`], its codes and names to [`write`] and [`read`].
+//! A real exchange's protocol has more, which goes to the same places: a login's answer and a sequence reset to
+//! [`Line::connect`] and the welcome, heartbeats to [`Line::poll`], codes and names to [`write`] and [`read`].
 //!
-//! `cargo run --example text -- 127.0.0.1:PORT` connects to an exchange that speaks this and says what it tells. An OMS takes
-//! the line up as `OpenLine::new(|| Ok(Box::new(TextLine::new(address))))`.
+//! `cargo run --example text -- 127.0.0.1:PORT` connects to an exchange with this protocol and prints its events. An
+//! OMS uses the line as `OpenLine::new(|| Ok(Box::new(TextLine::new(address))))`.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -23,24 +23,24 @@ use std::os::fd::{AsFd, BorrowedFd};
 use tickpath_market::{ClientOrderId, ExecId, ExecutionReport, OrderId, Price, Quantity, Request};
 use tickpath_venue::{Event, Line, Lost, Resume, SendError};
 
-/// Bytes that wait for the socket, at most.
+/// Max pending output, in bytes.
 const MOST_PENDING: usize = 64 << 10;
 
-/// A line that speaks text.
+/// A line with a text protocol.
 pub struct TextLine {
     address: SocketAddr,
     stream: Option<TcpStream>,
-    /// Why it could not connect, until that is told.
+    /// Reason of a failed connect, until it is reported.
     failed: Option<String>,
     is_up: bool,
-    /// What came and is no whole line yet, and what is to go.
+    /// Received bytes without a whole line yet, and pending output.
     heard: Vec<u8>,
     out: Vec<u8>,
     next_report: u64,
 }
 
 impl TextLine {
-    /// A line that is down.
+    /// Creates a line that is down.
     pub fn new(address: SocketAddr) -> Self {
         let (heard, out) = (Vec::new(), Vec::new());
         Self { address, stream: None, failed: None, is_up: false, heard, out, next_report: 0 }
@@ -51,7 +51,7 @@ impl TextLine {
         Lost(format!("{}: {why}", self.address))
     }
 
-    /// Hands over what the socket takes now.
+    /// Writes the bytes that the socket takes now.
     fn flush(&mut self) -> io::Result<()> {
         let Some(stream) = &mut self.stream else { return Ok(()) };
         while !self.out.is_empty() {
@@ -64,7 +64,7 @@ impl TextLine {
         Ok(())
     }
 
-    /// Reads what there is. False if nothing came.
+    /// Reads the available bytes. Returns false if there were none.
     fn hear(&mut self) -> Result<bool, String> {
         let Some(stream) = &mut self.stream else { return Ok(false) };
         let mut room = [0; 4096];
@@ -92,7 +92,7 @@ impl TextLine {
             Some("REPORT") => {
                 let number = number(words.next())?;
                 let report = read(words).ok_or(format!("'{line}' is no report"))?;
-                // What was told already comes again where the exchange cannot know.
+                // Reports that were passed on already arrive again where the exchange cannot know that.
                 if number > self.next_report {
                     return Err(format!("report {number} came where {} was due", self.next_report));
                 }
@@ -116,7 +116,7 @@ impl Line for TextLine {
         (self.is_up, self.next_report) = (false, resume.next_report);
         self.heard.clear();
         self.out = format!("LOGON desk {}\n", resume.next_report).into_bytes();
-        // To an exchange further away this would wait: begin it without waiting there, as `tickpath-venue-tcp` does.
+        // Connecting to a distant exchange would block here: begin it without blocking, as `tickpath-venue-tcp` does.
         let connected = TcpStream::connect(self.address).and_then(|stream| {
             stream.set_nonblocking(true)?;
             stream.set_nodelay(true)?;
@@ -136,7 +136,7 @@ impl Line for TextLine {
             return Err(SendError::Full);
         }
         self.out.extend_from_slice(write(number, request).as_bytes());
-        // What breaks here is told by the next turn; what had left by then, the exchange says at the next connect.
+        // The next poll reports a failure here; at the next connect the exchange reports the requests that had arrived.
         let _ = self.flush();
         Ok(())
     }
@@ -170,7 +170,7 @@ impl Line for TextLine {
     }
 }
 
-/// A request as a line of text.
+/// Formats a request as a line of text.
 fn write(number: u64, request: &Request) -> String {
     let id = request.client_order_id().0;
     match request {
@@ -189,7 +189,7 @@ fn write(number: u64, request: &Request) -> String {
     }
 }
 
-/// A report from the words behind its number.
+/// Reads a report from the words after its number.
 fn read<'a>(words: impl Iterator<Item = &'a str>) -> Option<ExecutionReport> {
     let mut report = ExecutionReport::default();
     for word in words {
@@ -206,7 +206,7 @@ fn read<'a>(words: impl Iterator<Item = &'a str>) -> Option<ExecutionReport> {
             "last" => report.last_quantity = value.parse::<Quantity>().ok()?,
             "filled" => report.cumulative_quantity = value.parse::<Quantity>().ok()?,
             "open" => report.leaves_quantity = value.parse::<Quantity>().ok()?,
-            // What a later version of the protocol adds.
+            // Fields that a later version of the protocol adds.
             _ => {}
         }
     }

@@ -1,5 +1,5 @@
-//! The suite that holds a line to the contract: an adapter's test gives a [`Venue`] that its line connects to, a real
-//! exchange or a counterpart that speaks its protocol, and calls [`check`].
+//! The suite that checks a line against the contract: an adapter's test implements [`Venue`] for the far end of its
+//! line, a real exchange or a counterpart that speaks its protocol, and calls [`check`].
 
 use tickpath_clock::{Clock, HostClock, sleep_ns};
 use tickpath_market::{
@@ -8,40 +8,41 @@ use tickpath_market::{
 
 use crate::{Event, Line, Resume, SendError};
 
-/// Whatever is waited for comes within this.
+/// Timeout of every wait.
 const PATIENCE_NS: i64 = 30_000_000_000;
 
-/// The far end of a line, in a test's hands.
+/// The far end of a line, controlled by a test.
 pub trait Venue {
-    /// A line to it that never was connected, always with the same identity there.
+    /// Returns a line to the venue that was never connected, always with the same identity there.
     fn line(&mut self) -> Box<dyn Line>;
 
-    /// The ids of the requests that it has taken, in their order, since it was made. Does whatever work is due.
+    /// Returns the ids of the requests that the venue has taken since it was created, in order. Does pending work
+    /// first.
     fn taken(&mut self) -> Vec<u64>;
 
-    /// Says a report to the line.
+    /// Sends a report to the line.
     fn say(&mut self, report: &ExecutionReport);
 
-    /// Ends the connection, and remembers what it has.
+    /// Ends the connection; the venue keeps its state.
     fn cut(&mut self);
 
-    /// What it promises beyond the least.
+    /// Returns the venue's promises beyond the required ones.
     fn promises(&self) -> Promises;
 }
 
-/// What a venue can say at a connect.
+/// State that a venue can report at a connect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Promises {
-    /// Which requests it has.
+    /// The venue reports which requests it has.
     pub requests: bool,
-    /// The reports that were said while nobody listened.
+    /// The venue keeps the reports that it made while no line was connected.
     pub reports: bool,
 }
 
-/// A promise, run against a venue that is new; panics with a sentence where it is broken.
+/// A promise, tested against a new venue; panics with a sentence if it is broken.
 pub type Case = fn(&mut dyn Venue);
 
-/// All promises.
+/// All promises, with their names.
 pub const CASES: &[(&str, Case)] = &[
     ("nothing leaves while it is down", nothing_leaves_while_down),
     ("requests arrive once and in order", requests_arrive),
@@ -53,7 +54,7 @@ pub const CASES: &[(&str, Case)] = &[
     ("what was said meanwhile is told", what_was_said_meanwhile),
 ];
 
-/// Runs all cases, each against a venue of its own.
+/// Runs all cases, each against a new venue.
 pub fn check<V: Venue>(mut venue: impl FnMut() -> V) {
     for (name, case) in CASES {
         println!("{name}");
@@ -61,7 +62,7 @@ pub fn check<V: Venue>(mut venue: impl FnMut() -> V) {
     }
 }
 
-/// A line, and what it has told.
+/// A line, and the events that it has reported.
 struct Talk<'a> {
     clock: HostClock,
     venue: &'a mut dyn Venue,
@@ -194,7 +195,7 @@ fn a_connect_says_what_it_has(venue: &mut dyn Venue) {
     talk.until_taken(&[1, 2, 3, 4, 5]);
     talk.venue.cut();
     talk.until("the loss is told", |talk| talk.losses == 1);
-    // Three more that never were sent.
+    // Three further requests that were never sent.
     let (next_request, _) = talk.connect(8, 0);
     match talk.venue.promises().requests {
         true => assert_eq!(next_request, Some(5), "what the venue has"),
@@ -228,7 +229,7 @@ fn what_was_said_meanwhile(venue: &mut dyn Venue) {
     talk.venue.cut();
     talk.until("the loss is told", |talk| talk.losses == 1);
     (10..20).for_each(|id| talk.venue.say(&report(id)));
-    // Two of the ten were not journaled.
+    // Two of the ten reports were not journaled.
     talk.reports.clear();
     let (_, next_report) = talk.connect(1, 8);
     if !talk.venue.promises().reports {

@@ -1,4 +1,4 @@
-//! Takes connections, as many as there is room for, and pauses while the system has no descriptors for more.
+//! Accepts connections up to the limit, and pauses while the system has no descriptors left.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
@@ -16,18 +16,18 @@ use crate::origin::Origin;
 use crate::shown::Shown;
 use crate::tls::Stream;
 
-/// Connections of a port at once; beyond it the origin with the most loses its oldest.
+/// Max connections of a port; beyond it the busiest origin loses its oldest.
 const MOST_CONNECTIONS: usize = 64;
-/// After the system refused a connection: until the next is asked for.
+/// Pause after the system refused a connection.
 const PAUSE: Duration = Duration::from_millis(100);
-/// After so long without a refusal the system has room again.
+/// Time without a refusal after which the system has room again.
 const QUIET: Duration = Duration::from_secs(2);
 const QUIET_NS: i64 = 2_000_000_000;
 
 /// Serves a port until the runtime ends.
 pub(crate) async fn accept(listener: TcpListener, port: Arc<Port>, shown: Arc<Shown>) {
     let mut room = Room::default();
-    // While the system refuses connections: when it did so last, in ticks.
+    // The time of the system's last refusal in ticks, while it refuses connections.
     let mut refused: Option<u64> = None;
     loop {
         let accepted = match refused {
@@ -55,7 +55,7 @@ pub(crate) async fn accept(listener: TcpListener, port: Arc<Port>, shown: Arc<Sh
     }
 }
 
-/// True if a connection was gone before it was taken: the next one may be there.
+/// Returns true if a connection was gone before it was accepted: the next one may be there.
 fn is_of_peer(e: &io::Error) -> bool {
     matches!(
         e.kind(),
@@ -63,7 +63,7 @@ fn is_of_peer(e: &io::Error) -> bool {
     )
 }
 
-/// The reason of the system, and the remedy.
+/// Returns the system's reason, and the remedy.
 fn why(e: &io::Error) -> String {
     /// Too many open files of the process (EMFILE), or of the system (ENFILE).
     const OF_PROCESS: i32 = 24;
@@ -89,7 +89,7 @@ struct Place {
     task: AbortHandle,
 }
 
-/// Gives a place back when its connection ends, in whatever way.
+/// Removes a connection's entry when the connection ends, however it ends.
 struct Leave {
     places: Arc<Mutex<Vec<Place>>>,
     number: u64,
@@ -102,13 +102,14 @@ impl Drop for Leave {
 }
 
 impl Room {
-    /// Serves a connection; if the room is full the busiest origin loses one, so that no host can lock others out.
+    /// Serves a connection; if the room is full, the busiest origin loses a connection, so that no host can lock others
+    /// out.
     fn take(&mut self, stream: TcpStream, origin: Origin, port: &Arc<Port>, shown: &Arc<Shown>) {
         let stream = match &port.certificate {
             None => Stream::Plain(stream),
             Some(certificate) => match certificate.secure(stream, |why| (shown.notify)(why)) {
                 Ok(stream) => stream,
-                // A key that no connection can be made with was refused when it was read.
+                // An unusable key was refused already when it was read.
                 Err(_) => return,
             },
         };
@@ -124,14 +125,14 @@ impl Room {
         if places.len() >= MOST_CONNECTIONS
             && let Some(place) = least_welcome(&places)
         {
-            // Its task gives back what is left of it, and finds no place of its own any more.
+            // Dropping the aborted task finds its own entry removed already.
             places.remove(place).task.abort();
         }
         places.push(Place { number, origin, task: task.abort_handle() });
     }
 }
 
-/// The oldest connection of an origin that has as many as any.
+/// Returns the index of the oldest connection of the busiest origin.
 fn least_welcome(places: &[Place]) -> Option<usize> {
     let mut counts = BTreeMap::new();
     places.iter().for_each(|place| *counts.entry(place.origin).or_insert(0_usize) += 1);

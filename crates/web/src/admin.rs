@@ -1,5 +1,5 @@
-//! An admin's session with the OMS, on a thread of its own: what the admin does on the page goes by it, and the OMS checks
-//! the rights itself.
+//! An admin's session with the OMS, on a thread of its own: it carries the admin's commands from the page, and the OMS
+//! itself checks the rights.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -13,19 +13,19 @@ use tickpath_orders::{CancelScope, Denial, Kill, RecordKind};
 use tickpath_session::Role;
 use zerocopy::IntoBytes;
 
-/// Between two polls of a session, in milliseconds: its heartbeats go out in time.
+/// Interval between two polls of a session in milliseconds, short enough for its heartbeats.
 const POLL_MS: u64 = 50;
-/// The longest wait for the OMS's instruments, in milliseconds.
+/// Max wait for the OMS's instruments, in milliseconds.
 const INSTRUMENTS_MS: u32 = 5_000;
-/// Commands that wait for their session.
+/// Max queued commands of a session.
 const COMMANDS: usize = 16;
 
 /// A session of an admin, until dropped.
 pub(crate) struct AdminSession {
     commands: SyncSender<Command>,
-    /// Why the session has ended, once it has.
+    /// The reason for the session's end, once it has ended.
     ended: Arc<Mutex<Option<String>>>,
-    /// The last command that the OMS has denied, and why.
+    /// The reason for which the OMS denied the last command, if it did.
     denied: Arc<Mutex<String>>,
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct AdminSession {
 pub(crate) enum Command {
     /// Turns a switch of a target.
     Kill(Kill, Target),
-    /// Cancels what works in the scope of a target.
+    /// Cancels the working orders in the scope of a target.
     CancelScope(CancelScope, Target),
     /// Cancels an order of any session.
     Cancel(OrderId),
@@ -49,7 +49,7 @@ pub(crate) enum Target {
     Symbol(String),
 }
 
-/// Why there is no session.
+/// The reason for which there is no session.
 pub(crate) enum NoSession {
     /// All sessions of the user are in use.
     InUse(String),
@@ -58,7 +58,7 @@ pub(crate) enum NoSession {
 }
 
 impl AdminSession {
-    /// Logs in at the OMS; this takes as long as the OMS does.
+    /// Logs in to the OMS; blocks until the OMS has answered.
     pub fn open(oms: &str, user: &str, password: &str) -> Result<Self, NoSession> {
         let client = Client::connect(Config::new(oms, user, password)).map_err(|e| match e {
             ClientError::Refused { .. } if e.is_of_another() => NoSession::InUse(e.to_string()),
@@ -89,18 +89,18 @@ impl AdminSession {
         })
     }
 
-    /// True once the OMS or the network has ended the session.
+    /// Returns true once the OMS or the network has ended the session.
     pub fn is_over(&self) -> bool {
         locked(&self.ended).is_some()
     }
 
-    /// The last command that the OMS has denied, and why; empty if none was.
+    /// Returns the reason for which the OMS denied the last command; empty if it did not.
     pub fn denied(&self) -> String {
         locked(&self.denied).clone()
     }
 }
 
-/// Keeps a session and sends its commands, until its login is over; returns why it has ended.
+/// Keeps a session and sends its commands, until its login is over; returns the reason for its end.
 fn run(mut client: Client, commands: &Receiver<Command>, denied: &Mutex<String>) -> String {
     loop {
         match commands.recv_timeout(Duration::from_millis(POLL_MS)) {
@@ -129,7 +129,7 @@ fn run(mut client: Client, commands: &Receiver<Command>, denied: &Mutex<String>)
     }
 }
 
-/// Sends a command to the OMS. Returns why it cannot be meant, if so; the error is that of a connection that is lost.
+/// Sends a command to the OMS. Returns the reason if the target is unknown; the error is that of a lost connection.
 fn send(client: &mut Client, command: Command) -> Result<Option<String>, String> {
     let is_sent = match command {
         Command::Kill(kill, target) => match number(client, &target)? {
@@ -143,7 +143,7 @@ fn send(client: &mut Client, command: Command) -> Result<Option<String>, String>
             Err(why) => return Ok(Some(why)),
         },
         Command::Cancel(order_id) => {
-            // Unique in the session, whoever had it before on this day.
+            // Unique in the session, whichever client had the session before on this day.
             let id = HostClock::get().map_or(1, |clock| clock.calibration().utc_ns_of(clock.ticks()));
             let cancel = CancelOrder { client_order_id: ClientOrderId(id), order_id, ..CancelOrder::default() };
             client.send(&Request::Cancel(cancel)).is_ok()
@@ -155,7 +155,7 @@ fn send(client: &mut Client, command: Command) -> Result<Option<String>, String>
     }
 }
 
-/// The number of a target: of an instrument as the running OMS has it, or why there is none.
+/// Returns the number of a target: for an instrument the running OMS's number, or the reason for which there is none.
 fn number(client: &mut Client, target: &Target) -> Result<Result<u32, String>, String> {
     let name = match target {
         Target::Number(number) => return Ok(Ok(*number)),
@@ -171,7 +171,7 @@ fn refusal(denial: &OrderDenied) -> String {
     format!("the OMS refuses to cancel: {why}")
 }
 
-/// Takes a lock; what is behind one here is whole at every moment, whoever panicked.
+/// Takes a lock, even after a panic: the data behind the locks here is consistent at every moment.
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

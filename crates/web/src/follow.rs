@@ -1,6 +1,6 @@
-//! Follows the journal of an OMS that runs: what its core knows, from a core of our own beside it.
+//! Follows the journal of a running OMS: the state of its core, from a second core beside it.
 //!
-//! It costs the memory of a second core, and the work of every input once more, on the thread that calls it.
+//! The cost is the memory of a second core, and the processing of every input a second time, on the calling thread.
 
 use std::collections::BTreeMap;
 
@@ -17,25 +17,25 @@ pub struct Follower {
     sessions: BTreeMap<u16, Session>,
 }
 
-/// What the journal told of a session since we follow it.
+/// State of a session from the journal, since the follower began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Session {
-    /// Whether it is logged in; none if it was not told.
+    /// Whether it is logged in; `None` if the journal has not recorded that.
     pub is_up: Option<bool>,
-    /// Its requests.
+    /// The number of its requests.
     pub requests: u64,
-    /// Those of them that were denied.
+    /// The number of its denied requests.
     pub denied: u64,
 }
 
 impl Follower {
-    /// At the newest snapshot of the journal.
+    /// Opens at the newest snapshot of the journal.
     pub fn open(journal: &Place) -> Result<Self, JournalError> {
         let (replay, core) = journal::follow(journal)?;
         Ok(Self { journal: journal.clone(), replay, core, sessions: BTreeMap::new() })
     }
 
-    /// Takes at most so many inputs; says how many there were.
+    /// Applies at most `most` inputs; returns their number.
     pub fn step(&mut self, most: usize) -> Result<usize, JournalError> {
         let Self { replay, core, sessions, .. } = self;
         for taken in 0..most {
@@ -46,23 +46,23 @@ impl Follower {
         Ok(most)
     }
 
-    /// Begins again from the newest snapshot: after a damage that was repaired, or in another journal.
+    /// Restarts from the newest snapshot: after a repaired damage, or for another journal.
     pub fn reopen(&mut self) -> Result<(), JournalError> {
         *self = Self::open(&self.journal)?;
         Ok(())
     }
 
-    /// What is known.
+    /// Returns the core's state.
     pub fn core(&self) -> &Core {
         &self.core
     }
 
-    /// The number of the next record.
+    /// Returns the sequence number of the next record.
     pub fn sequence(&self) -> u64 {
         self.replay.sequence()
     }
 
-    /// The sessions that were heard of.
+    /// Returns the sessions that the journal has mentioned.
     pub fn sessions(&self) -> &BTreeMap<u16, Session> {
         &self.sessions
     }

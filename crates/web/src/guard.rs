@@ -1,4 +1,4 @@
-//! What a request must bring before it is answered: a host that is ours, the page's own origin, a login.
+//! Checks of a request before it is answered: a host name that is ours, the page's own origin, a login.
 
 use std::net::IpAddr;
 
@@ -11,21 +11,21 @@ use crate::tls::Certificate;
 
 /// The header of a login's token.
 const TOKEN: HeaderName = HeaderName::from_static("x-tickpath-token");
-/// Bytes of an `Authorization` header's credentials, at most.
+/// Max bytes of an `Authorization` header's credentials.
 const MOST_CREDENTIALS: usize = 1_024;
 
 /// A status and a sentence.
 pub(crate) type Refused = (StatusCode, String);
 
-/// The two texts of a login, as a request has brought them.
+/// The cookie and the token of a login, as received in a request.
 #[derive(Debug)]
 pub(crate) struct Brought {
     pub cookie: String,
     pub token: String,
 }
 
-/// Returns the host that was asked, if it is an address, `localhost`, a configured name or, over TLS, a name of the
-/// certificate. Any other name could be another site's that was made to point here.
+/// Returns the requested host, if it is an address, `localhost`, a configured name or, over TLS, a name of the
+/// certificate. Any other name could belong to another site that points it here.
 pub(crate) fn host(
     headers: &HeaderMap,
     names: &[String],
@@ -50,7 +50,7 @@ pub(crate) fn host(
     )
 }
 
-/// A request of the page itself, with JSON: no form of another site's can send that.
+/// Checks that the page itself sent a request, with JSON: no form of another site can send that.
 pub(crate) fn is_from_here(headers: &HeaderMap, host: &str, scheme: &str) -> Result<(), Refused> {
     let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
     let is_ours = text(ORIGIN) == Some(&format!("{scheme}://{host}"))
@@ -64,7 +64,7 @@ pub(crate) fn is_from_here(headers: &HeaderMap, host: &str, scheme: &str) -> Res
     }
 }
 
-/// Returns the login of a request that has brought both of its texts.
+/// Returns the login of a request that contains both its cookie and its token.
 pub(crate) fn login(headers: &HeaderMap, cookie_name: &str, shown: &Shown) -> Result<(Brought, Known), Refused> {
     let token = headers.get(TOKEN).and_then(|token| token.to_str().ok()).unwrap_or_default().to_owned();
     let brought = cookie(headers, cookie_name).map(|cookie| Brought { cookie, token });

@@ -1,7 +1,7 @@
 //! Requests and their answers.
 //!
-//! Everything but the page's own files and `/health` needs a login. What changes something must come from the page itself
-//! besides: its `Origin` is the `Host` that was asked, and that is a name of ours.
+//! Everything but the page's own files and `/health` needs a login. A request that changes something must also come
+//! from the page itself: its `Origin` is the requested `Host`, and that host is a name of ours.
 
 use std::convert::Infallible;
 use std::pin::pin;
@@ -34,14 +34,14 @@ use crate::shown::Shown;
 use crate::tls::{Certificate, Stream};
 use crate::view::View;
 
-/// Passwords that are looked at together: each takes a thread for some milliseconds. More wait for their turn.
+/// Max passwords that are checked at once: each takes a thread for several milliseconds. More wait for their turn.
 const MOST_CHECKS: usize = 2;
-/// Admins' logons that are going on together: each takes a thread, and the OMS some work.
+/// Max simultaneous logons of admins: each takes a thread, and some work of the OMS.
 const MOST_LOGONS: usize = 8;
-/// How long a request may take to come, and a connection may last.
+/// Max time for a request to arrive, and max lifetime of a connection.
 const REQUEST: Duration = Duration::from_secs(5);
 const CONNECTION: Duration = Duration::from_secs(120);
-/// Bytes of a request's body.
+/// Max bytes of a request's body.
 const MOST_BODY: usize = 4096;
 
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; \
@@ -54,20 +54,20 @@ const SCRIPT: &str = include_str!("page/page.js");
 static CHECKS: Semaphore = Semaphore::const_new(MOST_CHECKS);
 static LOGONS: Semaphore = Semaphore::const_new(MOST_LOGONS);
 
-/// One of the two ports.
+/// The port of the page or of the metrics.
 pub(crate) struct Port {
-    /// The page, and not the metrics alone.
+    /// Whether the page is served, and not only the metrics.
     pub is_page: bool,
-    /// The number that it listens on.
+    /// The port's number.
     pub number: u16,
-    /// With it the port speaks TLS.
+    /// The certificate for TLS; plain HTTP if there is none.
     pub certificate: Option<Certificate>,
 }
 
 type Answer = Response<Full<Bytes>>;
 
 impl Port {
-    /// The port in a sentence.
+    /// Returns the port's name in a sentence.
     pub fn title(&self) -> &'static str {
         if self.is_page { "the page" } else { "the port of the metrics" }
     }
@@ -76,13 +76,13 @@ impl Port {
         if self.certificate.is_some() { "https" } else { "http" }
     }
 
-    /// Cookies go to every port of a host, so that each page has a name of its own for its own.
+    /// Returns the cookie's name, with the port's number: cookies go to every port of a host.
     fn cookie_name(&self) -> String {
         let prefix = if self.certificate.is_some() { "__Host-" } else { "" };
         format!("{prefix}tickpath-{}", self.number)
     }
 
-    /// A cookie that no script reads and no other site's request carries.
+    /// Returns a cookie that no script can read and no other site's request carries.
     fn cookie(&self, value: &str) -> String {
         let secure = if self.certificate.is_some() { "; Secure" } else { "" };
         format!("{}={value}; HttpOnly; SameSite=Strict; Path=/{secure}", self.cookie_name())
@@ -98,7 +98,7 @@ pub(crate) async fn converse(stream: Stream, origin: Origin, port: &Arc<Port>, s
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(REQUEST).max_buf_size(16 << 10);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
-    // A peer that breaks the connection does not want to hear of it.
+    // A peer that breaks the connection needs no error.
     if timeout(CONNECTION, connection.as_mut()).await.is_err() {
         connection.as_mut().graceful_shutdown();
         let _ = timeout(REQUEST, connection).await;
@@ -145,7 +145,7 @@ async fn answered(
     shown: &Arc<Shown>,
 ) -> Result<Answer, Refused> {
     let path = request.uri().path().to_owned();
-    // The answer to HEAD is that to GET; its body stays here.
+    // HEAD is answered like GET, without the body.
     let is_get = matches!(request.method(), &Method::GET | &Method::HEAD);
     match (path.as_str(), port.is_page) {
         ("/health", _) if is_get => health(shown),
@@ -170,7 +170,7 @@ async fn answered(
     }
 }
 
-/// The paths that change something.
+/// Returns whether a path changes something.
 fn is_posted(path: &str) -> bool {
     matches!(path, "/login" | "/logout" | "/kill" | "/cancel")
 }
@@ -200,7 +200,8 @@ async fn posted(
     Ok(plain("application/json", "{}"))
 }
 
-/// Whether the OMS runs, for who restarts it: the one answer without a login, and it says nothing else.
+/// Reports whether the OMS runs, for a supervisor that restarts it: the only answer without a login, with no other
+/// content.
 fn health(shown: &Shown) -> Result<Answer, Refused> {
     match shown.reading().is_some_and(|reading| reading.pid.is_some()) {
         true => Ok(plain("text/plain; charset=utf-8", "ok\n")),
@@ -208,7 +209,7 @@ fn health(shown: &Shown) -> Result<Answer, Refused> {
     }
 }
 
-/// The metrics, for any user of the OMS by basic authentication.
+/// Returns the metrics, for any user of the OMS by basic authentication.
 async fn all_metrics(
     credentials: Option<(String, String)>,
     origin: Origin,
@@ -228,15 +229,15 @@ async fn all_metrics(
 const WRONG: &str = "the user or the password is wrong";
 const BUSY: &str = "too many passwords are being looked at; try again";
 
-/// Why a password was not taken.
+/// The reason for which a password was not accepted.
 enum Unproved {
     Wrong,
-    /// Too many wrong ones came from the origin: it may try again after so many seconds.
+    /// The origin sent too many wrong passwords: it may try again after this number of seconds.
     Wait(i64),
     Busy,
 }
 
-/// Looks at a password. Each origin has some tries; more of them wait, and those of other origins do not.
+/// Checks a password. Each origin has several tries; further tries wait without delaying other origins.
 async fn check(user: String, password: String, origin: Origin, shown: &Arc<Shown>) -> Result<PageUser, Unproved> {
     let mut begun = Try::begin(shown, origin)?;
     let Ok(Ok(_turn)) = timeout(REQUEST, CHECKS.acquire()).await else { return Err(Unproved::Busy) };
@@ -248,8 +249,8 @@ async fn check(user: String, password: String, origin: Origin, shown: &Arc<Shown
     found.ok_or(Unproved::Wrong)
 }
 
-/// A password that an origin tries. The origin gets the try back if the password was right, or was never looked at: whoever
-/// closes the connection meanwhile pays for the hashing.
+/// A password try of an origin. The origin gets the try back if the password was right or never checked; a client that
+/// closes the connection during the check pays for the hashing.
 struct Try<'a> {
     shown: &'a Shown,
     origin: Origin,
@@ -279,7 +280,7 @@ fn too_many(seconds: i64) -> Answer {
     answer
 }
 
-/// The last frame that a user may see, and who it is.
+/// Returns the last frame that a user may see, with the user's name.
 async fn frame(known: Known, shown: &Shown) -> Answer {
     #[derive(Serialize)]
     struct Frame<'a> {
@@ -307,7 +308,7 @@ struct LoginBody {
     password: String,
 }
 
-/// Logs in. The token is in the answer's body and nowhere else: what only has the cookie cannot come by it.
+/// Logs in. Only the answer's body contains the token: an attacker with the cookie alone cannot obtain it.
 async fn login(body: LoginBody, origin: Origin, port: &Port, shown: &Arc<Shown>) -> Result<Answer, Refused> {
     #[derive(Serialize)]
     struct LoggedIn {
@@ -322,7 +323,7 @@ async fn login(body: LoginBody, origin: Origin, port: &Port, shown: &Arc<Shown>)
         Err(Unproved::Wait(seconds)) => return Ok(too_many(seconds)),
         Err(Unproved::Busy) => return refuse(StatusCode::SERVICE_UNAVAILABLE, BUSY),
     };
-    // Only right passwords come so far.
+    // Only right passwords get this far.
     let Ok(Ok(_turn)) = timeout(REQUEST, LOGONS.acquire()).await else {
         return refuse(StatusCode::SERVICE_UNAVAILABLE, BUSY);
     };
@@ -342,7 +343,7 @@ fn with_cookie(text: String, cookie: &str) -> Answer {
     answer
 }
 
-/// Turns a switch on or off; `cancel` cancels what works in its scope, too, and without `on` does that alone.
+/// Turns a switch on or off; `cancel` also cancels the working orders in its scope, and without `on` does only that.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct KillBody {
@@ -355,7 +356,7 @@ struct KillBody {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CancelBody {
-    /// As the page shows it: epoch, point, sequence.
+    /// In the page's form: epoch, point, sequence.
     order: String,
 }
 
@@ -386,7 +387,7 @@ fn scope(body: &KillBody) -> Result<(u8, Target), String> {
     }
 }
 
-/// A body of JSON, small and soon.
+/// Reads a body of JSON, limited in size and time.
 async fn body<T: for<'a> Deserialize<'a>>(request: Request<Incoming>) -> Result<T, Refused> {
     let body = timeout(REQUEST, Limited::new(request.into_body(), MOST_BODY).collect()).await;
     let Ok(Ok(body)) = body else {

@@ -1,4 +1,4 @@
-//! What a running OMS shows to others, without a word to its core's thread.
+//! The public view of a running OMS, which costs its core's thread nothing.
 //!
 //! ```text
 //!   counters in shared memory ──> Meters ──┬──> /metrics, for Prometheus
@@ -7,7 +7,7 @@
 //!                                     the page's kill and cancel ──> a session of its admin with the OMS
 //! ```
 //!
-//! A request needs a login (`logins`), which shows what its user may see (`rights`); `guard` has the other checks.
+//! A request needs a login (`logins`), which limits it to its user's view (`rights`); `guard` has the other checks.
 
 mod accept;
 mod admin;

@@ -1,9 +1,9 @@
 //! The logins of the page.
 //!
-//! A password is held against the user's secret here, so a wrong one costs the OMS nothing. An admin's login has a session
-//! with the OMS besides; other users take none, because a session that ends may have its orders canceled.
+//! Passwords are checked against the user's secret here, so a wrong password costs the OMS nothing. An admin's login
+//! also has a session with the OMS; other users take none, because a session that ends may have its orders canceled.
 //!
-//! A login is known by two random texts, and either alone is worth nothing: a cookie that no script reads, but that goes to
+//! A login has two random secrets, each worthless without the other: a cookie that no script reads, but that goes to
 //! every port of the host, and a token that the page keeps to itself and sends in a header.
 
 use std::collections::BTreeMap;
@@ -15,13 +15,13 @@ use tickpath_session::{ClientLogon, Decoys, Role, Secret, ServerLogon};
 use crate::admin::{AdminSession, Command, NoSession, locked};
 use crate::rights::{PageUser, Rights, UserDirectory};
 
-/// Logins of one user at once; the one that was silent for longest makes room.
+/// Max logins of a user; a further login ends the one that was idle for longest.
 const MOST_OF_USER: usize = 4;
-/// After so long without a request a login is over.
+/// Idle time after which a login is over.
 const IDLE_NS: i64 = 15 * 60 * 1_000_000_000;
 /// Bytes of a cookie and of a token.
 const SECRET_BYTES: usize = 32;
-/// How often an admin's logon is tried while the session of the user's older login ends, and the pause between.
+/// Max tries of an admin's logon while the session of the user's older login ends, and the pause between them.
 const MOST_LOGONS: u32 = 50;
 const LOGON_NS: u64 = 100_000_000;
 
@@ -31,7 +31,7 @@ pub(crate) struct Logins {
     oms: String,
     users: Arc<dyn UserDirectory>,
     clock: HostClock,
-    /// Makes secrets of users who do not exist, so that a logon's time does not tell who does.
+    /// Fake secrets for unknown users, so that a logon's time does not reveal which users exist.
     decoys: Mutex<Decoys>,
     list: Mutex<Vec<Login>>,
 }
@@ -40,10 +40,10 @@ struct Login {
     cookie: String,
     token: String,
     user: String,
-    /// As the login was checked: a user with another secret or role is another one.
+    /// The secret at the login's check: a user with another secret or role is another user.
     secret: Secret,
     role: Role,
-    /// When its last request came, in ticks.
+    /// The time of its last request, in ticks.
     seen: u64,
     admin: Option<AdminSession>,
 }
@@ -56,23 +56,23 @@ pub(crate) struct NewLogin {
     pub is_admin: bool,
 }
 
-/// A login that a request belongs to.
+/// The login of a request.
 #[derive(Debug)]
 pub(crate) struct Known {
     pub user: String,
     pub rights: Rights,
-    /// Of an admin: the last command that the OMS has denied, and why.
+    /// For an admin: the reason for which the OMS denied the last command, if it did.
     pub denied: Option<String>,
 }
 
 impl Logins {
-    /// No logins yet.
+    /// Starts without any login.
     pub fn new(oms: &str, users: Arc<dyn UserDirectory>, clock: HostClock) -> Self {
         let decoys = Mutex::new(Decoys::new(&users.secrets()));
         Self { oms: oms.to_owned(), users, clock, decoys, list: Mutex::default() }
     }
 
-    /// Returns the user if the password is right. It takes milliseconds, and as long for users who do not exist.
+    /// Returns the user if the password is right. The check takes milliseconds, and as long for unknown users.
     pub fn check(&self, user: &str, password: &str) -> Option<PageUser> {
         let found = self.users.find(user);
         let decoy = {
@@ -81,13 +81,13 @@ impl Logins {
             decoys.of(user)
         };
         let secret = found.as_ref().map_or(decoy, |found| found.secret.clone());
-        // Not within the filter, which would not ask for a user who does not exist.
+        // Outside the filter, which would skip the check for an unknown user.
         let is_right = is_password(user, password, secret);
         found.filter(|_| is_right)
     }
 
-    /// Begins a login of a user whose password was right; for an admin this takes as long as the OMS does. The error is a
-    /// sentence.
+    /// Begins a login of a user whose password was right; for an admin it blocks until the OMS has answered. The error
+    /// is a sentence.
     pub fn begin(&self, user: &str, password: &str, found: PageUser) -> Result<NewLogin, String> {
         let is_admin = found.role == Role::Admin;
         let admin = if is_admin { Some(self.open_session(user, password)?) } else { None };
@@ -109,7 +109,7 @@ impl Logins {
         Ok(NewLogin { cookie, token, is_admin })
     }
 
-    /// Returns whose login a request has, if it has brought both of its texts and the user still is what it was.
+    /// Returns the login of a request that contains both secrets, if the user's secret and role are unchanged.
     pub fn find(&self, cookie: &str, token: &str) -> Option<Known> {
         let mut list = self.living();
         let place = list.iter().position(|login| login.is_of(cookie, token))?;
@@ -142,8 +142,8 @@ impl Logins {
         locked(&self.list).retain(|login| !login.is_of(cookie, token));
     }
 
-    /// Logs an admin in at the OMS. A page that was closed without logging out keeps a session for a while: where all of the
-    /// user's are in use, its oldest login here ends.
+    /// Logs an admin in to the OMS. A page that was closed without logging out keeps its session for a while: if all of
+    /// the user's sessions are in use, its oldest login here ends.
     fn open_session(&self, user: &str, password: &str) -> Result<AdminSession, String> {
         let mut has_made_room = false;
         for _ in 0..MOST_LOGONS {
@@ -155,7 +155,7 @@ impl Logins {
                     if !has_made_room {
                         return Err(why);
                     }
-                    // Its session takes a moment to end.
+                    // The session of the ended login takes a moment to end.
                     sleep_ns(LOGON_NS);
                 }
             }
@@ -163,7 +163,7 @@ impl Logins {
         Err("the session of an older login has not ended yet; try again".to_owned())
     }
 
-    /// The logins that are not over.
+    /// Removes the logins that are over, and returns the rest.
     fn living(&self) -> MutexGuard<'_, Vec<Login>> {
         let mut list = locked(&self.list);
         let now = self.clock.ticks();
@@ -179,14 +179,14 @@ impl Login {
     }
 }
 
-/// Ends the login of a user that was silent for longest; false if it has none.
+/// Ends the login of a user that was idle for longest; returns false if the user has none.
 fn forget_oldest(list: &mut Vec<Login>, user: &str) -> bool {
     let theirs = list.iter().enumerate().filter(|(_, login)| login.user == user);
     let oldest = theirs.min_by_key(|(_, login)| login.seen).map(|(place, _)| place);
     oldest.map(|place| list.remove(place)).is_some()
 }
 
-/// Holds a password against a secret: both ends of a logon in one place.
+/// Checks a password against a secret by running both ends of a logon.
 fn is_password(user: &str, password: &str, secret: Secret) -> bool {
     let Ok((mut client, first)) = ClientLogon::new(user, password, None) else { return false };
     let Ok((server, challenge)) = ServerLogon::begin(&first, None, |_| secret) else { return false };
@@ -199,7 +199,7 @@ fn random_text() -> Result<String, String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Compares without telling by its time how much is right.
+/// Compares in constant time, so that the time does not reveal how much is right.
 fn is_same(known: &str, given: &str) -> bool {
     let differ = known.bytes().zip(given.bytes()).fold(0, |all, (a, b)| all | (a ^ b));
     known.len() == given.len() && std::hint::black_box(differ) == 0

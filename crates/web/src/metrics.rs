@@ -1,4 +1,4 @@
-//! What an OMS counts, as Prometheus reads it: its text format, version 0.0.4.
+//! The counters of an OMS in Prometheus's text format, version 0.0.4.
 
 use std::fmt::{Display, Write};
 
@@ -10,10 +10,10 @@ use tickpath_orders::Denial;
 /// The media type of [`render`].
 pub const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// A metric: its name, its type, and what it says.
+/// A metric: its name, its type, and its description.
 pub type Metric = (&'static str, &'static str, &'static str);
 
-/// All metrics, in the order in which they are told. Counters begin anew with each start of the OMS.
+/// All metrics, in the order of the output. Counters restart at zero with each start of the OMS.
 pub const METRICS: &[Metric] = &[
     ("tickpath_oms_up", "gauge", "1 if the OMS runs"),
     ("tickpath_oms_epoch", "gauge", "The number of its start"),
@@ -42,12 +42,12 @@ pub const METRICS: &[Metric] = &[
 const STATES: [&str; 7] = ["queued", "sending", "working", "done", "rejected", "withdrawn", "unknown"];
 const ODD: [&str; 6] = ["duplicates", "strangers", "mismatched", "contradictions", "malformed", "ignored"];
 
-/// The powers of two of nanoseconds that a hop's buckets go over, each in four: from 64 ns to 2 s.
+/// The powers of two of nanoseconds that a hop's buckets cover, in four steps each: from 64 ns to 2 s.
 const POWERS: std::ops::Range<usize> = 6..31;
-/// Buckets of the counters that are one here.
+/// Buckets of the counters that form a bucket here.
 const JOINED: usize = 2;
 
-/// The metrics; without a reading, that there is no OMS.
+/// Renders the metrics; without a reading, reports that there is no OMS.
 pub fn render(reading: Option<&Reading>) -> String {
     let mut text = Text(String::with_capacity(32 << 10));
     let is_up = reading.is_some_and(|reading| reading.pid.is_some());
@@ -111,7 +111,8 @@ impl Text {
         values.for_each(|(of, value)| self.sample(name, &format!("{{{label}=\"{of}\"}}"), value));
     }
 
-    /// A bound of Prometheus is the last nanosecond of a bucket and one more: it is off by that one.
+    /// Writes a hop's buckets. Prometheus's inclusive bound is a bucket's last nanosecond plus 1, so a bound is off by
+    /// a nanosecond.
     fn histogram(&mut self, name: &str, hop: &str, of: &Hop) {
         let first = POWERS.start * 8 - 16;
         for end in (first..=POWERS.end * 8 - 16).step_by(JOINED) {
@@ -129,7 +130,7 @@ impl Text {
     }
 }
 
-/// What a denial is called, as a word.
+/// Returns the name of a denial.
 pub fn denial(code: u16) -> String {
     Denial::from_code(code).map_or_else(|| "other".to_owned(), word)
 }

@@ -1,22 +1,22 @@
-//! Where connections come from, and how many wrong passwords each origin has sent.
+//! Origins of connections, and the number of wrong passwords from each.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Passwords that an origin may try at once.
+/// Max passwords that an origin may try at once.
 const MOST_TRIES: u32 = 5;
-/// After this long an origin that used them up may try one more, in nanoseconds.
+/// Interval after which an origin without tries left gets another try, in nanoseconds.
 const EVERY_NS: i64 = 5_000_000_000;
-/// Origins that are remembered; beyond it the one that has been silent for longest is forgotten.
+/// Max remembered origins; beyond it the origin that was silent for longest is forgotten.
 const MOST_ORIGINS: usize = 4_096;
 
-/// The address of a host; of IPv6 its network of 64 bits, because a host has as many addresses there as it likes.
+/// The address of a host; for IPv6 its /64 network, because a host can use any number of addresses there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Origin(IpAddr);
 
 impl Origin {
-    /// The origin of a peer's address. A user of this host has all of 127.0.0.0/8, so all loopback is one origin.
+    /// Returns the origin of a peer's address. A local user has all of 127.0.0.0/8, so all loopback is a single origin.
     pub fn of(address: IpAddr) -> Self {
         Self(match address.to_canonical() {
             address if address.is_loopback() => Ipv4Addr::LOCALHOST.into(),
@@ -32,14 +32,14 @@ impl fmt::Display for Origin {
     }
 }
 
-/// The passwords that each origin may still try: wrong ones of one origin keep no other origin out.
+/// The remaining password tries of each origin: wrong passwords from an origin lock no other origin out.
 #[derive(Debug, Default)]
 pub(crate) struct Tries(BTreeMap<Origin, Allowance>);
 
 #[derive(Debug)]
 struct Allowance {
     left: u32,
-    /// When `left` was last counted up, in nanoseconds.
+    /// The time at which `left` last increased, in nanoseconds.
     since: i64,
     /// True from the first refusal until the origin has all its tries again.
     is_told: bool,
@@ -55,7 +55,7 @@ pub(crate) struct TooMany {
 }
 
 impl Tries {
-    /// Takes one try of an origin, at a time in nanoseconds: before the password is looked at, so that many tries at once
+    /// Takes a try of an origin, at a time in nanoseconds: before the password is checked, so that simultaneous tries
     /// count too.
     pub fn begin(&mut self, origin: Origin, now: i64) -> Result<(), TooMany> {
         if !self.0.contains_key(&origin) && self.0.len() >= MOST_ORIGINS {
@@ -78,7 +78,7 @@ impl Tries {
         Ok(())
     }
 
-    /// Gives a try back: the password was right.
+    /// Returns a try after a right password.
     pub fn right(&mut self, origin: Origin) {
         if let Some(allowance) = self.0.get_mut(&origin) {
             allowance.left = (allowance.left + 1).min(MOST_TRIES);

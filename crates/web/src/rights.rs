@@ -1,4 +1,4 @@
-//! Users of the page, and what each of them may see.
+//! Users of the page, and the accounts and sessions that each may see.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,24 +7,24 @@ use std::sync::Arc;
 use tickpath_market::AccountId;
 use tickpath_session::{Role, Secret};
 
-/// The users of an OMS, looked up for each request: a user who is removed, disabled or changed loses the page at once.
+/// The users of an OMS, looked up for each request: a removed, disabled or changed user loses the page at once.
 pub trait UserDirectory: Send + Sync {
     /// Returns the user of this name, if it may log in now.
     fn find(&self, name: &str) -> Option<PageUser>;
 
-    /// Returns the secrets of all users: those of users who do not exist are made to look like them.
+    /// Returns the secrets of all users: fake secrets of unknown users imitate them.
     fn secrets(&self) -> Vec<Secret>;
 
     /// Returns the name of the user of each session.
     fn owners(&self) -> BTreeMap<u16, String>;
 }
 
-/// A user as the page needs it.
+/// The user data that the page needs.
 #[derive(Debug, Clone)]
 pub struct PageUser {
-    /// Checks the user's password.
+    /// The secret that checks the user's password.
     pub secret: Secret,
-    /// An admin gets a session with the OMS at its login, other users only look.
+    /// The user's role: an admin gets a session with the OMS at its login, other users only view.
     pub role: Role,
     /// The accounts and sessions that the user may see.
     pub rights: Rights,
@@ -41,22 +41,22 @@ struct Limited {
 }
 
 impl Rights {
-    /// All accounts and all sessions.
+    /// Returns rights to all accounts and all sessions.
     pub fn all() -> Self {
         Self(None)
     }
 
-    /// These sessions, and the accounts for which the function is true.
+    /// Returns rights to these sessions, and to the accounts for which the function is true.
     pub fn of(sessions: Vec<u16>, accounts: impl Fn(AccountId) -> bool + Send + Sync + 'static) -> Self {
         Self(Some(Limited { sessions, accounts: Arc::new(accounts) }))
     }
 
-    /// True if the account may be seen.
+    /// Returns true if the account may be seen.
     pub fn sees(&self, account: AccountId) -> bool {
         self.0.as_ref().is_none_or(|limited| (limited.accounts)(account))
     }
 
-    /// True if the session may be seen.
+    /// Returns true if the session may be seen.
     pub fn has(&self, session: u16) -> bool {
         self.0.as_ref().is_none_or(|limited| limited.sessions.contains(&session))
     }

@@ -25,31 +25,31 @@ use crate::shown::{LOOK_NS, NotifyOperator, Shown};
 use crate::tls::{Certificate, TlsFiles};
 use crate::view::{FRAME_NS, Names, Recent, View};
 
-/// Inputs that are taken between two looks whether a frame is due.
+/// Inputs that are applied between two checks for a due frame.
 const INPUTS: usize = 4096;
-/// Looks until a journal that cannot be followed is tried again: five seconds.
+/// Checks until the next try to follow an unreadable journal: five seconds.
 const TRY_AGAIN: u32 = 250;
 
-/// What is shown, where, and to whom.
+/// Configuration of the endpoints: content, addresses and users.
 #[derive(Clone)]
 pub struct Config {
     /// The port of the metrics alone.
     pub metrics: Option<Endpoint>,
-    /// The port of the page; the metrics are there, too.
+    /// The port of the page, which also serves the metrics.
     pub web: Option<Endpoint>,
-    /// Names by which the ports may be asked, beside addresses, `localhost` and the names of a certificate.
+    /// Host names that the ports accept, beside addresses, `localhost` and the names of a certificate.
     pub hosts: Vec<String>,
-    /// What things are called.
+    /// Display names.
     pub names: Names,
     /// The journal of the OMS.
     pub journal: Place,
-    /// Where the OMS takes logons, as a URL of a client: the page's admins get their sessions there.
+    /// The OMS's address for logons, as a client URL: the page's admins get their sessions there.
     pub oms: String,
     /// The users of the OMS.
     pub users: Arc<dyn UserDirectory>,
-    /// Receives what an operator should know, a sentence each.
+    /// Receives messages for the operator, a sentence each.
     pub notify: NotifyOperator,
-    /// The processor of the threads; any if it is none.
+    /// The CPU of the threads; any CPU if there is none.
     pub cpu: Option<usize>,
 }
 
@@ -58,28 +58,28 @@ pub struct Config {
 pub struct Endpoint {
     /// Its address.
     pub address: SocketAddr,
-    /// With it the port speaks TLS.
+    /// The certificate files for TLS; plain HTTP if there are none.
     pub tls: Option<TlsFiles>,
 }
 
-/// Why nothing is shown.
+/// The reason for which the endpoints do not start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// An address is taken, or none of this host's.
+    /// The address is in use, or is not this host's.
     #[error("cannot listen on {address}: {reason}; name another address, or end who listens there")]
     Listen {
-        /// Which.
+        /// The address.
         address: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         reason: io::Error,
     },
-    /// There is no TLS with the files.
+    /// The files do not allow TLS.
     #[error("{0}")]
     Tls(String),
-    /// The host has no clock to measure by.
+    /// The host has no usable clock.
     #[error(transparent)]
     Clock(#[from] CalibrationError),
-    /// The counters have no place.
+    /// The counters cannot be opened.
     #[error(transparent)]
     Counters(#[from] OpenError),
     /// A thread could not be started.
@@ -95,7 +95,7 @@ pub struct Serving {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// A port that listens.
+/// A listening port.
 #[derive(Debug, Clone, Copy)]
 struct Bound {
     address: SocketAddr,
@@ -108,7 +108,7 @@ struct Stop {
     told: Notify,
 }
 
-/// Listens, and answers from now on.
+/// Listens, and answers requests from now on.
 pub fn serve(config: &Config) -> Result<Serving, ServeError> {
     let listen = |endpoint: &Option<Endpoint>, is_page| endpoint.as_ref().map(|it| listen(it, is_page)).transpose();
     let (metrics, web) = (listen(&config.metrics, false)?, listen(&config.web, true)?);
@@ -129,22 +129,22 @@ pub fn serve(config: &Config) -> Result<Serving, ServeError> {
 }
 
 impl Serving {
-    /// The address of the metrics alone.
+    /// Returns the address of the metrics alone.
     pub fn metrics(&self) -> Option<SocketAddr> {
         self.metrics.map(|bound| bound.address)
     }
 
-    /// The address of the page.
+    /// Returns the address of the page.
     pub fn web(&self) -> Option<SocketAddr> {
         self.web.map(|bound| bound.address)
     }
 
-    /// The URL of the metrics alone.
+    /// Returns the URL of the metrics alone.
     pub fn metrics_url(&self) -> Option<String> {
         self.metrics.map(|bound| format!("{}://{}/metrics", bound.scheme(), bound.address))
     }
 
-    /// The URL of the page.
+    /// Returns the URL of the page.
     pub fn web_url(&self) -> Option<String> {
         self.web.map(|bound| format!("{}://{}/", bound.scheme(), bound.address))
     }
@@ -156,7 +156,7 @@ impl Serving {
         work: impl FnOnce() + Send + 'static,
     ) -> Result<(), ServeError> {
         let settled = move || {
-            // On any processor rather than on none: nothing here is in a hurry.
+            // Any CPU is better than none: nothing here is urgent.
             let _ = settle(cpu, Priority::Normal);
             work();
         };
@@ -182,7 +182,7 @@ impl Bound {
     }
 }
 
-/// A port that listens, and what answers there.
+/// A listening port, and its settings.
 struct Listening {
     bound: Bound,
     listener: TcpListener,
@@ -234,7 +234,7 @@ fn make_frames(mut meters: Meters, journal: &Place, shown: &Shown, stop: &Stop) 
         }
         let due = shown.due();
         if !due.is_empty() {
-            // Users come and go while the OMS runs.
+            // Users log in and out while the OMS runs.
             names.users = shown.logins.owners();
         }
         for (user, rights) in due {
@@ -244,7 +244,7 @@ fn make_frames(mut meters: Meters, journal: &Place, shown: &Shown, stop: &Stop) 
             }
             shown.show(&user, view);
         }
-        // While there is a backlog frames come later, and the backlog is worked off sooner.
+        // During a backlog frames are delayed, so that the backlog shrinks sooner.
         if taken < INPUTS {
             looks = looks.wrapping_add(1);
             sleep_ns(LOOK_NS);
@@ -262,6 +262,6 @@ fn answer(ports: [Option<Listening>; 2], shown: &Arc<Shown>, stop: &Stop) {
         }
         stop.told.notified().await;
     });
-    // A login that is being checked is not waited for.
+    // A login check in progress is not awaited.
     runtime.shutdown_background();
 }

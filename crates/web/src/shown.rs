@@ -1,4 +1,4 @@
-//! What requests are answered from: the counters, the logins, and a frame for each user who looks.
+//! The state that requests are answered from: the counters, the logins, and a frame for each active viewer.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -13,42 +13,42 @@ use crate::origin::{Origin, TooMany, Tries};
 use crate::rights::Rights;
 use crate::view::{FRAME_NS, Names, View};
 
-/// Between two looks whether there is a frame; and at a journal that had nothing new.
+/// Interval between two checks for a frame, and between two polls of an idle journal.
 pub(crate) const LOOK_NS: u64 = 20_000_000;
-/// A user who asked so long ago looks no more.
+/// Time without a request after which a user no longer counts as a viewer.
 const LOOKING_NS: i64 = 5_000_000_000;
-/// A frame that is older is not shown, unless none comes within so many looks.
+/// Age above which a frame is not shown, unless no newer frame arrives within this number of checks.
 const STALE_NS: i64 = 2 * FRAME_NS as i64;
 const MOST_WAITS: u32 = 100;
 
 /// Receives a sentence for the operator.
 pub type NotifyOperator = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// What requests are answered from.
+/// The state that requests are answered from.
 pub(crate) struct Shown {
     pub names: Names,
-    /// Other names by which the ports may be asked.
+    /// Additional host names that the ports accept.
     pub hosts: Vec<String>,
     pub logins: Logins,
     pub notify: NotifyOperator,
     pub clock: HostClock,
     meters: Mutex<Meters>,
-    /// By user; an admin sees what every other admin sees, so all share the frame of the empty name.
+    /// Viewers by user; admins all see the same, so they share the frame of the empty name.
     viewers: Mutex<BTreeMap<String, Viewer>>,
     tries: Mutex<Tries>,
 }
 
-/// A user who looks, and the last frame made for it.
+/// A user who views the page, and the last frame made for it.
 struct Viewer {
     rights: Rights,
-    /// When the user last asked, and when the frame was made, in ticks; zero for never.
+    /// The user's last request, and the frame's creation time, in ticks; zero for never.
     asked: u64,
     made: u64,
     frame: Arc<View>,
 }
 
 impl Shown {
-    /// Nobody looks yet.
+    /// Starts without any viewer.
     pub fn new(
         names: Names,
         hosts: Vec<String>,
@@ -61,19 +61,19 @@ impl Shown {
         Self { names, hosts, logins, notify, clock, meters, viewers, tries }
     }
 
-    /// Shows a frame to the user that it was made for.
+    /// Stores a frame for the user that it was made for.
     pub fn show(&self, user: &str, frame: View) {
         if let Some(viewer) = locked(&self.viewers).get_mut(user) {
             (viewer.frame, viewer.made) = (Arc::new(frame), self.clock.ticks());
         }
     }
 
-    /// What the counters say now; none if no OMS counts.
+    /// Returns the current counters; `None` if no OMS runs that counts.
     pub fn reading(&self) -> Option<Reading> {
         locked(&self.meters).read().ok()
     }
 
-    /// The last frame of a user, once there is one that is not old: frames are made only while somebody looks.
+    /// Returns a user's last frame, once it is recent: frames are made only while the user views the page.
     pub async fn frame(&self, user: &str, rights: &Rights) -> Arc<View> {
         for _ in 0..MOST_WAITS {
             let (made, frame) = self.look(user, rights);
@@ -85,7 +85,7 @@ impl Shown {
         self.look(user, rights).1
     }
 
-    /// The users who look and have seen their last frame for long enough, with their rights.
+    /// Returns the viewers whose last frame is due for renewal, with their rights.
     pub fn due(&self) -> Vec<(String, Rights)> {
         let mut viewers = locked(&self.viewers);
         viewers.retain(|_, viewer| self.ns_since(viewer.asked) < LOOKING_NS);
@@ -93,7 +93,7 @@ impl Shown {
         due.map(|(user, viewer)| (user.clone(), viewer.rights.clone())).collect()
     }
 
-    /// Takes one of the passwords that an origin may try now.
+    /// Takes a password try of an origin.
     pub fn begin_try(&self, origin: Origin) -> Result<(), TooMany> {
         let now = self.clock.calibration().ns(self.clock.ticks() as i64);
         let begun = locked(&self.tries).begin(origin, now);
@@ -103,12 +103,12 @@ impl Shown {
         begun
     }
 
-    /// Gives a try back to an origin whose password was right.
+    /// Returns a try to an origin whose password was right.
     pub fn right_try(&self, origin: Origin) {
         locked(&self.tries).right(origin);
     }
 
-    /// Notes that a user looks; returns when its last frame was made, and the frame.
+    /// Records that a user views the page; returns its last frame and the frame's creation time.
     fn look(&self, user: &str, rights: &Rights) -> (u64, Arc<View>) {
         let mut viewers = locked(&self.viewers);
         let fresh = || Viewer { rights: rights.clone(), asked: 0, made: 0, frame: Arc::default() };

@@ -1,4 +1,4 @@
-//! TLS on the page's ports: the certificate from its files, and a connection as the HTTP server reads and writes it.
+//! TLS on the page's ports: the certificate from its files, and the encrypted stream of the HTTP server.
 
 use std::fs;
 use std::io::{self, ErrorKind, Read, Write};
@@ -22,19 +22,19 @@ use tokio::net::TcpStream;
 
 use crate::admin::locked;
 
-/// Reads of one turn: a peer that sends more and says nothing lets others in between.
+/// Max reads per turn: a peer that sends endlessly lets other connections run.
 const MOST_READS: u32 = 64;
 
 /// The files of a certificate and its key, both PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// The server's certificate, then those of the authorities between it and the one that browsers trust.
+    /// The server's certificate, then the intermediate certificates up to an authority that browsers trust.
     pub certificate: PathBuf,
     /// Its private key.
     pub key: PathBuf,
 }
 
-/// The certificate as its files have it, also when they change.
+/// The certificate of the files, reloaded when they change.
 pub(crate) struct Certificate {
     files: TlsFiles,
     state: Mutex<State>,
@@ -43,7 +43,7 @@ pub(crate) struct Certificate {
 struct State {
     config: Arc<ServerConfig>,
     first: CertificateDer<'static>,
-    /// When the files were last changed: as they were read, and at the last look.
+    /// The files' modification times: at the last load, and at the last check.
     read: Changed,
     seen: Changed,
 }
@@ -58,8 +58,8 @@ impl Certificate {
         Ok(Self { files: files.clone(), state: Mutex::new(State { config, first, read, seen: read }) })
     }
 
-    /// Encrypts a connection. Files that have changed are read again once they rest, because two files are never written at
-    /// once; those that cannot be used change nothing, and the error of the first look at them goes to the operator.
+    /// Encrypts a connection. Changed files are read again once they rest, because the two files are never written at
+    /// the same moment; unusable files change nothing, and the error of the first try goes to the operator.
     pub fn secure(&self, tcp: TcpStream, notify: impl FnOnce(&str)) -> io::Result<Stream> {
         let mut state = locked(&self.state);
         let now = changed(&self.files);
@@ -75,7 +75,7 @@ impl Certificate {
         Ok(Stream::Tls(Box::new(Secure::new(Socket(tcp), tls))))
     }
 
-    /// True if the certificate is for this name.
+    /// Returns true if the certificate is for this name.
     pub fn is_for(&self, name: &str) -> bool {
         let state = locked(&self.state);
         let (Ok(parsed), Ok(name)) = (ParsedCertificate::try_from(&state.first), ServerName::try_from(name)) else {
@@ -85,7 +85,7 @@ impl Certificate {
     }
 }
 
-/// Version 1.3 and no other, nothing before the handshake is done, no sessions that go on.
+/// Builds the TLS configuration: only version 1.3, no data before the handshake ends, no session resumption.
 fn config(files: &TlsFiles) -> Result<(Arc<ServerConfig>, CertificateDer<'static>), String> {
     let TlsFiles { certificate, key } = files;
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes(certificate)?).collect();
@@ -123,7 +123,7 @@ pub(crate) enum Stream {
     Tls(Box<Secure<Socket>>),
 }
 
-/// A socket that never waits: what it cannot do now is [`ErrorKind::WouldBlock`].
+/// A non-blocking socket: an operation that would have to wait returns [`ErrorKind::WouldBlock`].
 pub(crate) struct Socket(TcpStream);
 
 impl Read for Socket {
@@ -156,7 +156,7 @@ impl AsyncRead for Stream {
                 }
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == ErrorKind::WouldBlock => {
-                    // A handshake answers while it reads.
+                    // A handshake writes while it reads.
                     if secure.wants_write() && secure.socket().0.poll_write_ready(cx)?.is_ready() {
                         secure.flush()?;
                     }
@@ -199,7 +199,7 @@ impl AsyncWrite for Stream {
         }
     }
 
-    /// Of TLS only what was written leaves here; the farewell goes when the connection is dropped.
+    /// Flushes TLS without shutting it down; the closing message is sent when the connection is dropped.
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let stream = self.get_mut();
         if let Self::Plain(tcp) = stream {

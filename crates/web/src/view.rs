@@ -1,4 +1,4 @@
-//! What is shown of a running OMS, by a page or by a terminal: one frame of it.
+//! The view of a running OMS for a page or a terminal, as a frame.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
@@ -13,21 +13,21 @@ use crate::follow::Follower;
 use crate::metrics::denial;
 use crate::rights::Rights;
 
-/// Open orders that are shown, the newest; the others are counted.
+/// Max open orders in a frame, the newest; the others are counted.
 pub const MOST_ORDERS: usize = 500;
-/// Positions that are shown.
+/// Max positions in a frame.
 pub const MOST_POSITIONS: usize = 500;
-/// Between two frames.
+/// Interval between two frames.
 pub const FRAME_NS: u64 = 500_000_000;
-/// What is called now: ten seconds of frames.
+/// The frames of the recent period: ten seconds.
 const NOW: usize = 20;
-/// Frames of a second.
+/// The frames of a second.
 const SECOND: usize = 2;
 
-/// What things are called.
+/// Display names.
 #[derive(Debug, Clone, Default)]
 pub struct Names {
-    /// The OMS, which its lanes and counters are called after.
+    /// The OMS's name, which its lanes and counters use.
     pub oms: String,
     /// Instruments by their numbers.
     pub symbols: BTreeMap<u32, String>,
@@ -37,48 +37,48 @@ pub struct Names {
     pub users: BTreeMap<u16, String>,
 }
 
-/// One frame.
+/// A frame of the view.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct View {
     /// The name of the OMS.
     pub oms: String,
     /// `running`, or `not running`.
     pub state: &'static str,
-    /// Its process.
+    /// The OMS's process id.
     pub pid: Option<u32>,
     /// The number of its start.
     pub epoch: u64,
-    /// What is wrong, a sentence each, worst first.
+    /// Alarms, a sentence each, the worst first.
     pub alarms: Vec<String>,
-    /// How much there is, by name.
+    /// Levels by name.
     pub levels: BTreeMap<String, u64>,
-    /// Requests of the last second.
+    /// The number of requests in the last second.
     pub requests_per_second: u64,
     /// The hops.
     pub hops: Vec<HopRow>,
-    /// Since when: `the last 10 s`, or `its start` of an OMS that had no request in them.
+    /// The period of the hops: `the last 10 s`, or `its start` if the OMS had no request in them.
     pub hops_of: &'static str,
     /// Denials by reason.
     pub denials: Vec<(String, u64)>,
-    /// The next record that is not in this frame yet.
+    /// The number of the first record that is not in this frame.
     pub record: u64,
     /// Open orders, the newest first.
     pub orders: Vec<OrderRow>,
-    /// Open orders that are not among them.
+    /// The number of open orders that are left out.
     pub orders_left_out: usize,
-    /// Positions that are not flat, or that orders work on.
+    /// Positions that are not flat, or have working orders.
     pub positions: Vec<PositionRow>,
-    /// Positions that are not among them.
+    /// The number of positions that are left out.
     pub positions_left_out: usize,
     /// Sessions.
     pub sessions: Vec<SessionRow>,
     /// Lines to venues.
     pub lines: Vec<LineRow>,
-    /// Kill switches that are on.
+    /// Active kill switches.
     pub kills: Vec<KillRow>,
 }
 
-/// A kill switch that is on.
+/// An active kill switch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[allow(missing_docs, reason = "as a request for it has them")]
 pub struct KillRow {
@@ -86,7 +86,7 @@ pub struct KillRow {
     pub target: String,
 }
 
-/// A hop: how many requests there were, and how many nanoseconds they took.
+/// A hop: the number of requests, and percentiles in nanoseconds.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[allow(missing_docs, reason = "percentiles say what they are")]
 pub struct HopRow {
@@ -99,7 +99,7 @@ pub struct HopRow {
     pub max_ns: Option<u64>,
 }
 
-/// An open order, as it is read.
+/// An open order, as text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[allow(missing_docs, reason = "the fields of an order, as text")]
 pub struct OrderRow {
@@ -118,7 +118,7 @@ pub struct OrderRow {
     pub when: String,
 }
 
-/// A position, as it is read.
+/// A position, as text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[allow(missing_docs, reason = "the fields of a position, as text")]
 pub struct PositionRow {
@@ -151,14 +151,14 @@ pub struct LineRow {
     pub open_orders: u64,
 }
 
-/// The last readings, for what happens now.
+/// The last readings, for the recent period.
 #[derive(Debug, Default)]
 pub struct Recent {
     readings: VecDeque<Reading>,
 }
 
 impl Recent {
-    /// Takes the reading of this frame; those of another start say nothing any more.
+    /// Adds the reading of this frame; readings of an earlier start are dropped.
     pub fn take(&mut self, reading: Reading) {
         if self.readings.back().is_some_and(|last| last.epoch != reading.epoch) {
             self.readings.clear();
@@ -179,7 +179,7 @@ impl Recent {
             return Default::default();
         };
         let new: Vec<Hop> = last.hops.iter().zip(&first.hops).map(|(now, before)| now.since(before)).collect();
-        // Of a quiet OMS, and in a first frame: what there was since its start.
+        // For a quiet OMS, and in a first frame: the values since the start.
         let is_quiet = new.iter().all(|hop| hop.count() == 0);
         let (told, of) = if is_quiet { (&last.hops, "its start") } else { (&new, "the last 10 s") };
         let is_new = told.iter().any(|hop| hop.count() > 0);
@@ -204,13 +204,13 @@ impl HopRow {
 }
 
 impl View {
-    /// A frame of what the counters say now, and of what the journal says; either may be missing.
+    /// Makes a frame of the counters and the journal; either may be missing.
     pub fn of(names: &Names, recent: &Recent, follower: Option<&Follower>) -> Self {
         Self::seen_by(&Rights::all(), names, recent, follower)
     }
 
-    /// The same as a user with these rights sees it: orders and positions of its accounts, its own sessions, and of what
-    /// has no account (counts, latency, lines) everything.
+    /// Makes the frame of a user with these rights: orders and positions of its accounts, its own sessions, and
+    /// everything that belongs to no account (counts, latency, lines).
     pub fn seen_by(rights: &Rights, names: &Names, recent: &Recent, follower: Option<&Follower>) -> Self {
         let reading = recent.readings.back();
         let pid = reading.and_then(|reading| reading.pid);
@@ -252,7 +252,7 @@ impl View {
         let core = follower.core();
         self.record = follower.sequence();
         let (mut by_session, mut by_venue): (BTreeMap<u16, u64>, BTreeMap<u16, u64>) = Default::default();
-        // The newest, however many are open.
+        // The newest orders, however many are open.
         let (mut newest, mut open) = (BinaryHeap::with_capacity(MOST_ORDERS + 1), 0);
         for order in core.live().filter(|order| rights.sees(order.account)) {
             open += 1;
@@ -335,7 +335,7 @@ fn alarms(reading: &Reading, lines: &[LineRow]) -> Vec<String> {
 }
 
 impl Names {
-    /// The name of a symbol: as the journal has it, for a table may be newer than what the OMS has taken.
+    /// Returns the name of a symbol from the journal, because the table of names may be newer than the OMS's.
     fn symbol(&self, core: &Core, symbol: u32) -> String {
         let listed = || self.symbols.get(&symbol).cloned();
         symbol_name(core, SymbolId(symbol)).or_else(listed).unwrap_or_else(|| symbol.to_string())
@@ -345,7 +345,7 @@ impl Names {
         self.venues.get(&venue).cloned().unwrap_or_else(|| venue.to_string())
     }
 
-    /// None of the disk's own switch, which has an alarm of its own.
+    /// Returns a switch's row; `None` for the disk's own switch, which has its own alarm.
     fn kill(&self, core: &Core, scope: u8, target: u32) -> Option<KillRow> {
         let target = match scope {
             KILL_ALL => String::new(),
@@ -397,12 +397,12 @@ fn positions(rights: &Rights, names: &Names, core: &Core) -> Vec<PositionRow> {
     open.into_iter().map(row).collect()
 }
 
-/// Units of 10⁻⁸, as a person reads them.
+/// Formats units of 10⁻⁸.
 fn units(number: i128) -> String {
     i64::try_from(number).map_or_else(|_| format!("{number}e-8"), |units| Price(units).to_string())
 }
 
-/// Nanoseconds as a person reads them, with three digits.
+/// Formats nanoseconds with three digits.
 pub fn duration(ns: u64) -> String {
     let (value, unit) = match ns {
         0..1_000 => return format!("{ns} ns"),

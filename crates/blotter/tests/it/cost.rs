@@ -3,10 +3,10 @@
 use proptest::prelude::*;
 use tickpath_blotter::Cost;
 
-/// Whole numbers of trades: small, so that the naive model's fractions fit 128 bits.
+/// Max trades of a case, so that the naive model's fractions fit 128 bits.
 const MOST_TRADES: usize = 12;
 
-/// A position whose cost is a fraction: nothing is ever rounded.
+/// A position whose cost is a fraction, so that nothing is rounded.
 struct Naive {
     net: i128,
     paid: Fraction,
@@ -40,7 +40,7 @@ impl Fraction {
 }
 
 impl Naive {
-    /// One unit after the other would be the definition; a trade at a time is the same.
+    /// Books a trade in one step, which equals unit by unit.
     fn trade(&mut self, quantity: i128, price: i128) {
         let mut left = quantity;
         if self.net.signum() == -quantity.signum() && quantity != 0 {
@@ -61,7 +61,7 @@ impl Naive {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever is traded at whatever price, negative ones too.
+    /// Any quantities at any prices, negative ones too.
     #[test]
     fn realised_plus_open_profit_is_cash_flow_plus_value(
         start in any::<i64>(),
@@ -69,7 +69,7 @@ proptest! {
         trades in prop::collection::vec((any::<i64>(), any::<i64>()), 0..200),
         mark in any::<i64>(),
     ) {
-        // A third of the range, so that no sum of products leaves 128 bits.
+        // 58 of the 64 bits, so that no sum of products leaves 128 bits.
         let less = |number: i64| number >> 6;
         let mut cost = Cost::held(less(start).into(), Some(less(start_price)));
         let (mut net, mut cash) = (i128::from(less(start)), -i128::from(less(start)) * i128::from(less(start_price)));
@@ -85,7 +85,8 @@ proptest! {
         prop_assert!(net != 0 || cost.paid == 0, "a flat position has no cost: {}", cost.paid);
     }
 
-    /// A share is rounded toward zero: each close is off by less than a unit, and what it is off by stays with the position.
+    /// A share is rounded toward zero: each close is off by less than a unit, and that difference stays with the
+    /// position.
     #[test]
     fn realised_profit_is_the_naive_one_but_for_a_unit_a_close(
         trades in prop::collection::vec((-9_i64..10, 1_i64..1_000), 0..MOST_TRADES),

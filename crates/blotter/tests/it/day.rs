@@ -1,4 +1,4 @@
-//! Days that ended, the day that goes on, and a journal that lacks its beginning.
+//! Ended days, the current day, and a journal that lacks its beginning.
 
 use std::fs;
 
@@ -14,7 +14,8 @@ fn whole(units: i128) -> i128 {
     units * 100_000_000
 }
 
-/// Two days that ended, of which the second begins with a position and an open order, and a third that goes on.
+/// Creates two ended days, of which the second begins with a position and an open order, and a third that has not
+/// ended.
 fn three_days() -> Scene {
     let mut scene = Scene::new();
     scene.order(Side::Buy, 1, 101, 4);
@@ -63,7 +64,7 @@ fn the_next_day_begins_with_the_position_its_cost_and_the_open_orders() {
     let carried = rows.iter().find(|row| row.client_order_id.0 == 2).expect("it was open");
     assert_eq!((carried.filled, carried.filled_on_day), (Quantity::from_whole(5), Quantity::from_whole(5)));
     assert_eq!(rows.len(), 2, "what ended the day before is not the day's: {rows:?}");
-    // Valued at what was the settlement of the day before instead.
+    // Valued at the settlement of the day before instead.
     let view = View { starts: [("FIRST".to_owned(), Price::from_whole(102).0)].into(), ..View::default() };
     assert_eq!(position(&reading, &view).realised, Some(MONEY * i128::from(MULTIPLIER)));
     let today = scene.read(Which::Today);

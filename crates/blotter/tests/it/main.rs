@@ -24,14 +24,14 @@ use zerocopy::IntoBytes;
 const ACCOUNT: AccountId = AccountId(1);
 const SYMBOL: SymbolId = SymbolId(0);
 const VENUE: VenueId = VenueId(1);
-/// Currency units a point of the instrument.
+/// Currency units per point of the instrument.
 const MULTIPLIER: i64 = 5;
 
-/// The time at which every test begins, in ticks of a nanosecond.
+/// Time at which every test begins, in ticks of a nanosecond.
 const MORNING: u64 = 1_000;
 const SECOND: u64 = 1_000_000_000;
 
-/// Turns after which a path that is not quiet never will be.
+/// Turns after which a path that still has work never becomes idle.
 const MOST_TURNS: usize = 100_000;
 
 /// One whole unit of money, in units of 10⁻¹⁶.
@@ -77,7 +77,7 @@ impl Scene {
         &self.config.journal.place
     }
 
-    /// Moves the market: a thousand at each side.
+    /// Moves the market, with a quantity of a thousand on each side.
     fn tick(&mut self, bid: i64, ask: i64) {
         let tick = TopOfBook {
             bid: Price::from_whole(bid),
@@ -102,7 +102,7 @@ impl Scene {
         self.send(Request::New(limit(side, id, price, quantity)));
     }
 
-    /// Polls both until neither has anything to do.
+    /// Polls both until neither has work.
     fn settle(&mut self) {
         for _ in 0..MOST_TURNS {
             let oms = self.oms.as_mut().map_or(0, |oms| oms.poll().unwrap_or_else(|e| panic!("the OMS stopped: {e}")));
@@ -138,13 +138,13 @@ impl Scene {
 
 impl Drop for Scene {
     fn drop(&mut self) {
-        // A test that failed may have left less than all of it.
+        // A failed test may have left only a part of it.
         let _ = self.config.lanes.remove();
         let _ = self.market.place.remove();
     }
 }
 
-/// The rows of a reading.
+/// Returns the order rows of a reading.
 fn orders(reading: &Reading, view: &View) -> Vec<OrderRow> {
     reading.orders(view).cloned().collect()
 }
@@ -153,7 +153,7 @@ fn fills(reading: &Reading) -> Vec<FillRow> {
     reading.fills(&View::default()).cloned().collect()
 }
 
-/// The one position of a reading, valued as a view says.
+/// Returns the only position of a reading, valued by a view.
 fn position(reading: &Reading, view: &View) -> PositionRow {
     let rows: Vec<PositionRow> = reading.positions(view).collect();
     let [row] = &rows[..] else { panic!("one position was expected: {rows:?}") };

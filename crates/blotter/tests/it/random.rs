@@ -1,4 +1,5 @@
-//! Random days of a real OMS: orders that cross, busts and corrections in any order, held against the core and the cash flow.
+//! Random days of a real OMS: orders that cross, busts and corrections in any order, checked against the core and the
+//! cash flow.
 
 use tickpath_blotter::FillState;
 use tickpath_oms::journal;
@@ -6,7 +7,7 @@ use tickpath_orders::{Config as CoreConfig, Core};
 
 use super::*;
 
-/// Days of a run, and what happens on each.
+/// Days of a run, and steps of each day.
 const DAYS: u32 = 3;
 const STEPS: u64 = 120;
 const SEEDS: u64 = 6;
@@ -59,13 +60,13 @@ fn run(seed: u64) {
         }
         check(&scene, Which::Today, seed);
         scene.end_day(20_261_101 + day);
-        // The core has gone on: of the day that ended its own numbers must agree.
+        // The core is beyond the ended day, so the day's own numbers must agree with each other.
         balance(&scene.read(Which::Date(20_261_101 + day)), seed);
     }
     assert!(busts > 0 && corrections > 0, "seed {seed}: {busts} busts, {corrections} corrections");
 }
 
-/// Busts or corrects one of the day's fills that hold; false if there is none.
+/// Busts or corrects a fill of the day that holds; returns false if there is none.
 fn amend(scene: &mut Scene, dice: &mut Dice, bust: bool) -> bool {
     let mut held = fills(&scene.read(Which::Today));
     held.retain(|fill| fill.state != FillState::Busted && fill.exec_id.0 != 0);
@@ -85,7 +86,7 @@ fn amend(scene: &mut Scene, dice: &mut Dice, bust: bool) -> bool {
     true
 }
 
-/// Holds the day that goes on against the core.
+/// Checks the current day against the core.
 fn check(scene: &Scene, which: Which, seed: u64) {
     let mut core = Core::new(CoreConfig::default());
     journal::replay(scene.journal(), &mut core, |_, _| {}).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
@@ -104,7 +105,7 @@ fn check(scene: &Scene, which: Which, seed: u64) {
     balance(&reading, seed);
 }
 
-/// Realised plus open profit is the cash flow plus the change of the position's value, to the last digit.
+/// Checks that realised plus open profit is the cash flow plus the change of the position's value, to the last digit.
 fn balance(reading: &Reading, seed: u64) {
     let (start, mark) = (Price::from_whole(97).0, Price::from_whole(103).0);
     let name = || "FIRST".to_owned();

@@ -1,4 +1,4 @@
-//! Each order, fill and position of a day, and what a bust, a correction and an operator make of them.
+//! Each order, fill and position of a day, and their changes by a bust, a correction and an operator.
 
 use tickpath_blotter::{BlotterError, FillState, Status, document};
 use tickpath_market::{CancelOrder, ExecType, ExecutionReport, OrdStatus};
@@ -15,7 +15,7 @@ fn cancel(id: u64, original: u64) -> Request {
     })
 }
 
-/// A view that values the instrument at this price.
+/// Returns a view that values the instrument at this price.
 fn marked(price: i64) -> View {
     View { marks: [("FIRST".to_owned(), Price::from_whole(price).0)].into(), ..View::default() }
 }
@@ -46,7 +46,7 @@ fn every_order_of_the_day_has_a_row_with_what_became_of_it() {
     let reason = rows[4].reason.as_deref().expect("a denial has a reason");
     assert!(reason.ends_with("(limit 1000, value 2000)"), "{reason}");
     assert!(rows[..4].iter().all(|row| row.reason.is_none()), "{rows:?}");
-    // Chosen by session and by status.
+    // Selected by session and by status.
     let only = |status| orders(&reading, &View { status: Some(status), ..View::default() }).len();
     assert_eq!((only(Status::Denied), only(Status::Fix(OrdStatus::Filled))), (1, 2));
     assert_eq!(orders(&reading, &View { session: Some(1), ..View::default() }), []);
@@ -118,7 +118,7 @@ fn what_an_operator_resolves_is_a_fill_of_its_own() {
     let mut scene = Scene::new();
     scene.order(Side::Buy, 1, 98, 5);
     let order = orders(&scene.read(Which::Today), &View::default())[0].clone();
-    // The venue says that it does not know what became of the order.
+    // The venue reports that it does not know the state of the order.
     scene.venue.leave();
     let lanes = scene.config.lanes.join_venue(VENUE, scene.clock.calibration()).expect("the venue has left them");
     let VenueLanes { mut reports, .. } = lanes;
@@ -216,7 +216,7 @@ fn an_entered_position_is_the_start_of_the_day_and_has_its_profit() {
     assert_eq!((row.start_quantity, row.start_price), (whole(5), Some(whole(95))));
     assert_eq!((row.end_quantity, row.bought_quantity, row.sold_quantity), (whole(3), 0, whole(2)));
     assert_eq!((row.realised, row.open), (money(8), money(15)));
-    // A change behind the first fill; a second start of the day is refused there, and changes no row.
+    // A change after the first fill; a second start of the day is refused there, and changes no row.
     let change = EnterPosition { quantity: Quantity::from_whole(-1), adjusts: 1, ..entered };
     scene.enter(&change);
     scene.enter(&entered);

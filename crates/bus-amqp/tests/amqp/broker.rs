@@ -1,4 +1,4 @@
-//! The broker that the tests run against, and what somebody else sends to it.
+//! The broker that the tests run against, and another program's messages to it.
 
 use lapin::options::{BasicPublishOptions, ConfirmSelectOptions, ExchangeDeclareOptions, QueueDeclareOptions};
 use lapin::types::FieldTable;
@@ -9,18 +9,18 @@ use tickpath_bus_api::{
 };
 use tickpath_clock::{Wait, sleep_ns};
 
-/// Where the broker is.
+/// Address and login of the broker.
 pub struct Broker {
-    /// `USER:PASSWORD@`, or nothing.
+    /// `USER:PASSWORD@`, or empty.
     login: String,
     /// `HOST:PORT`.
     pub address: String,
-    /// `/VHOST`, or nothing.
+    /// `/VHOST`, or empty.
     path: String,
 }
 
 impl Broker {
-    /// The one that the environment names.
+    /// Returns the broker named by the environment.
     pub fn get() -> Self {
         const START: &str = "start the brokers: scripts/brokers run -- cargo test";
         let url = std::env::var("TICKPATH_AMQP").unwrap_or_else(|_| panic!("{START}"));
@@ -33,22 +33,22 @@ impl Broker {
         Self { login: login.to_owned(), address: address.to_owned(), path: path.to_owned() }
     }
 
-    /// Its URL.
+    /// Returns the URL.
     pub fn url(&self) -> String {
         self.url_at(&self.address)
     }
 
-    /// The URL of the same broker behind this address.
+    /// Returns the URL of the same broker at another address.
     pub fn url_at(&self, address: &str) -> String {
         format!("amqp://{}{address}{}", self.login, self.path)
     }
 
-    /// Its URL with this instead of the login.
+    /// Returns the URL with another login.
     pub fn url_with_login(&self, login: &str) -> String {
         format!("amqp://{login}@{}{}", self.address, self.path)
     }
 
-    /// Its URL with this instead of the virtual host.
+    /// Returns the URL with another virtual host.
     pub fn url_with_path(&self, path: &str) -> String {
         format!("amqp://{}{}{path}", self.login, self.address)
     }
@@ -61,13 +61,13 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// On the broker itself.
+    /// Connects to the broker without a relay.
     pub fn new(suffix: &str) -> Self {
         let bus = AmqpBus::connect(&Broker::get().url()).unwrap_or_else(|e| panic!("{e}"));
         Self { bus, name: format!("tickpath:test-{}.{suffix}", std::process::id()) }
     }
 
-    /// Checks that so many messages wait in the queue. The broker may count a moment later.
+    /// Checks that this number of messages waits in the queue. The broker's count may lag for a moment.
     pub fn until_waiting(&self, count: u64) {
         let mut waiting = None;
         for _ in 0..6000 {
@@ -108,17 +108,17 @@ pub fn puller(bus: &AmqpBus, queue: &str, delivery: Delivery) -> Box<dyn Puller>
     bus.puller(queue, &QueueConfig::new(delivery), Wait::Block).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// Publishes these as somebody else, and sees them confirmed.
+/// Publishes as another program, and waits for the confirmations.
 pub fn publish_foreign(exchange: &str, key: &str, bodies: &[&str]) {
     publish_with(&BasicProperties::default(), exchange, key, bodies);
 }
 
-/// The same with these headers.
+/// Publishes with these headers as another program.
 pub fn publish_foreign_with(headers: FieldTable, exchange: &str, bodies: &[&str]) {
     publish_with(&BasicProperties::default().with_headers(headers), exchange, "", bodies);
 }
 
-/// The same of messages that are gone where they cannot be sent to somebody at once.
+/// Publishes messages that expire unless they are delivered at once.
 pub fn publish_fleeting(exchange: &str, bodies: &[&str]) {
     publish_with(&BasicProperties::default().with_expiration("0".into()), exchange, "", bodies);
 }
@@ -136,7 +136,7 @@ fn publish_with(properties: &BasicProperties, exchange: &str, key: &str, bodies:
     });
 }
 
-/// Makes an exchange as somebody else.
+/// Declares an exchange as another program.
 pub fn declare_foreign(exchange: &str, kind: ExchangeKind) {
     as_somebody_else(async |channel: &Channel| {
         let options = ExchangeDeclareOptions::default();
@@ -144,7 +144,7 @@ pub fn declare_foreign(exchange: &str, kind: ExchangeKind) {
     });
 }
 
-/// How many consumers a queue has that is there.
+/// Returns the number of consumers of an existing queue.
 pub fn consumers(queue: &str) -> u32 {
     let mut count = 0;
     as_somebody_else(async |channel: &Channel| {
@@ -155,7 +155,7 @@ pub fn consumers(queue: &str) -> u32 {
     count
 }
 
-/// Does this with another client, to the end.
+/// Runs this with another client until it is done.
 fn as_somebody_else(doing: impl AsyncFnOnce(&Channel)) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {

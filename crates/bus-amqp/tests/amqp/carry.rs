@@ -1,4 +1,4 @@
-//! Messages that come from elsewhere keep their origin.
+//! Forwarded messages keep their origin.
 
 use tickpath_bus_api::conformance::{OwnedEvent, next_event, until};
 use tickpath_bus_api::{Event, Fate, Gap, Origin, PublishError, Subscriber};
@@ -10,12 +10,12 @@ use crate::server::relayed;
 
 const KIND: u8 = 16;
 
-/// Somebody on another bus.
+/// Returns the origin of a message from another bus.
 fn elsewhere(number: u64) -> Origin {
     Origin { clock: 7, publisher: 8, number }
 }
 
-/// Stamp and origin of the next message.
+/// Returns stamp and origin of the next message.
 fn next_origin(subscriber: &mut dyn Subscriber) -> (u64, Origin) {
     let mut next = None;
     until(|| {
@@ -43,7 +43,7 @@ fn a_carried_message_keeps_its_origin_and_uses_up_no_number() {
     publisher.publish(4, KIND, b"own").unwrap();
     assert_eq!(next_origin(&mut *subscriber), (4, Origin { number: own.number + 1, ..own }));
 
-    // As if it was heard there: the same one comes once, and what is missing is told.
+    // As on the original bus: the duplicate is dropped, and the missing messages are reported.
     publisher.carry(elsewhere(5), 5, KIND, b"again").unwrap();
     publisher.carry(elsewhere(8), 6, KIND, b"carried").unwrap();
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Missed(2)));

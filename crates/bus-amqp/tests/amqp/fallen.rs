@@ -1,4 +1,4 @@
-//! A broker that runs out of memory, and one that falls: one of the test's own, so that no other test is hit.
+//! A broker that runs out of memory, or is killed: a separate one, so that no other test is affected.
 
 use tickpath_bus_amqp::AmqpBus;
 use tickpath_bus_api::conformance::{OwnedEvent, free_port, next_event, pull_stamps};
@@ -13,7 +13,7 @@ const KIND: u8 = 16;
 #[test]
 fn a_broker_takes_nothing_for_a_while_and_falls() {
     let mut own = Own::start("", &[]);
-    // Nobody listens at the first address.
+    // The first address has no listener.
     let closed = free_port();
     let plain = connect(&format!("amqp://127.0.0.1:{closed},{}", own.address()));
     let durable = connect(&own.url("?durable&replicas=1"));
@@ -46,7 +46,7 @@ fn nothing_is_lost_or_doubled_while_it_is_blocked(own: &Own, bus: &AmqpBus) {
     publisher.resend().unwrap_or_else(|e| panic!("{e}"));
     publisher.publish(4, KIND, b"after").unwrap();
     assert_eq!(publisher.reconnects(), Some(0), "the connection is kept");
-    // Once, and no number is missing.
+    // The message comes once, and no sequence number is missing.
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(2, b"on its way"));
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(4, b"after"));
 }
@@ -63,7 +63,7 @@ fn only_what_is_durable_survives(own: &mut Own, plain: &AmqpBus, durable: &AmqpB
     let differs = differs.err().expect("a queue is durable or not").to_string();
     assert!(differs.contains("has this name already") && differs.contains("use another name"), "{differs}");
 
-    // That there is such a queue RabbitMQ writes down half a second later, unlike what is in it.
+    // RabbitMQ writes the queue's declaration to disk half a second late, unlike its messages.
     own.evaluate("[ok = dets:sync(Table) || Table <- dets:all()].");
     own.kill();
     own.run();
@@ -84,7 +84,7 @@ fn only_what_is_durable_survives(own: &mut Own, plain: &AmqpBus, durable: &AmqpB
     assert_eq!(next_event(&mut *heard.1), OwnedEvent::message(1, b"again"));
 }
 
-/// Pushes, again if the fall shows only now, or if the queue is not quite there yet.
+/// Pushes, and retries if the broker's death is detected only now, or the queue is not ready yet.
 fn push(pusher: &mut dyn Pusher, stamp: u64) {
     for _ in 0..600 {
         match pusher.push(stamp, KIND, b"after") {
@@ -97,7 +97,7 @@ fn push(pusher: &mut dyn Pusher, stamp: u64) {
     panic!("{stamp} is not pushed");
 }
 
-/// Pulls until that is an error.
+/// Pulls until an error, and returns it.
 pub fn until_news(puller: &mut dyn Puller) -> ReceiveError {
     for _ in 0..60_000 {
         match puller.pull(1, &mut |_| {}) {

@@ -1,4 +1,4 @@
-//! A hostile server: it asks for more memory than any broker needs.
+//! A hostile server, which asks for more memory than any broker needs.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tickpath_bus_amqp::AmqpBus;
 
-/// The class of all that is said about a connection, and its methods.
+/// AMQP class of connection methods, and two of them.
 const CONNECTION: u16 = 10;
 const START: u16 = 10;
 const TUNE: u16 = 30;
@@ -14,7 +14,7 @@ const TUNE_OK: u16 = 31;
 
 #[test]
 fn a_server_does_not_choose_the_length_of_frames_alone() {
-    // None at all, the longest that can be written, and the longest that is taken.
+    // Unlimited, the largest number, RabbitMQ's default, and the accepted limit.
     for (proposed, agreed) in [(0, 8192), (u32::MAX, 8192), (131_072, 8192), (8192, 8192)] {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let url = format!("amqp://{}", listener.local_addr().unwrap());
@@ -24,12 +24,12 @@ fn a_server_does_not_choose_the_length_of_frames_alone() {
     }
 }
 
-/// Proposes a length of frames to who comes, and gives what that agrees to.
+/// Proposes a frame size to the client, and returns the one that it agrees to.
 fn tune(mut stream: &TcpStream, frame_bytes: u32) -> u32 {
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let mut greeting = [0; 8];
     stream.read_exact(&mut greeting).unwrap();
-    // The version of AMQP, no properties, one way to log in, and one language.
+    // Version of AMQP, no properties, one login mechanism, and one locale.
     let start = [&[0, 9][..], &[0; 4], &[0, 0, 0, 5], b"PLAIN", &[0, 0, 0, 5], b"en_US"].concat();
     stream.write_all(&frame(START, &start)).unwrap();
     let _login = method(stream);
@@ -43,14 +43,14 @@ fn tune(mut stream: &TcpStream, frame_bytes: u32) -> u32 {
     }
 }
 
-/// A frame with a method of the connection.
+/// Encodes a frame with a connection method.
 fn frame(method: u16, arguments: &[u8]) -> Vec<u8> {
     let length = u32::try_from(4 + arguments.len()).expect("it is short");
     let head = [&[1, 0, 0][..], &length.to_be_bytes(), &CONNECTION.to_be_bytes(), &method.to_be_bytes()].concat();
     [&head[..], arguments, &[0xce]].concat()
 }
 
-/// What the next frame holds: class, method and arguments.
+/// Returns the content of the next frame: class, method and arguments.
 fn method(mut stream: &TcpStream) -> Vec<u8> {
     let mut head = [0; 7];
     stream.read_exact(&mut head).unwrap();

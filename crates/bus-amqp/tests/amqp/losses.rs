@@ -1,4 +1,4 @@
-//! What is lost is told, also where no publisher's number tells it.
+//! Losses are reported, even where no publisher's sequence numbers show them.
 
 use lapin::ExchangeKind;
 use tickpath_bus_amqp::{MAX_AHEAD, MAX_BEHIND_BYTES};
@@ -21,7 +21,7 @@ fn what_is_taken_out_of_a_queue_without_an_answer_is_told() {
     let (relay, bus) = relayed();
     pusher(&scratch.bus, &scratch.name).push_batch(1, KIND, &[&b"message"[..]; 3]).unwrap();
     let mut cut_off = puller(&bus, &scratch.name, Delivery::AtMostOnce);
-    // All of them are on their way to it, and come before the answer to what it says of the first one.
+    // All messages are on their way to this puller, and arrive before the answer to its first acknowledgement.
     scratch.until_waiting(0);
     assert_eq!(pull_stamps(&mut *cut_off, 1).len(), 1);
 
@@ -47,7 +47,7 @@ fn a_subscriber_that_cannot_come_back_tries_again_more_and_more_rarely() {
     let mut barred = subscriber(&bus, &scratch.name, Wait::Block);
     relay.set(Mode::Refusing);
     relay.cut();
-    // Somebody takes the name for something else.
+    // Another program takes the name for an exchange of another type.
     scratch.bus.remove(&scratch.name).unwrap();
     declare_foreign(&scratch.name, ExchangeKind::Direct);
     relay.set(Mode::Open);
@@ -65,7 +65,7 @@ fn a_subscriber_that_cannot_come_back_tries_again_more_and_more_rarely() {
         }
         errors == ERRORS
     });
-    // The pauses between them are at least 100, 200 and 400 ms.
+    // The pauses between the attempts are at least 100, 200 and 400 ms.
     let taken_ns = clock.ns_between(first.expect("it was told"), clock.ticks());
     assert!(taken_ns >= 700_000_000, "{ERRORS} attempts within {taken_ns} ns");
 
@@ -100,7 +100,7 @@ fn a_broker_that_lets_in_and_then_drops_is_not_stormed() {
             [subscriber.reconnects(), puller.reconnects()] == [Some(drops); 2]
         });
     }
-    // The pauses behind the first one are at least 100, 200 and 400 ms.
+    // The pauses after the first one are at least 100, 200 and 400 ms.
     let taken_ns = clock.ns_between(began, clock.ticks());
     assert!(taken_ns >= 700_000_000, "{DROPS} connections within {taken_ns} ns");
     publisher(&scratch.bus, &scratch.name).publish(1, KIND, b"after").unwrap();
@@ -113,7 +113,7 @@ fn a_queue_that_was_removed_and_made_anew_by_a_pusher_is_told_to_each_puller() {
     let (relay, bus) = relayed();
     let mut pusher = pusher(&scratch.bus, &scratch.name);
     let mut pullers = [(); 2].map(|()| puller(&bus, &scratch.name, Delivery::AtLeastOnce));
-    // Its connection alone is lost: nothing is told.
+    // Only the connection is lost: nothing is reported.
     relay.cut();
     pusher.push(1, KIND, b"before").unwrap();
     until(|| {
@@ -145,17 +145,17 @@ fn a_queue_that_was_removed_and_made_anew_by_a_pusher_is_told_to_each_puller() {
 
 #[test]
 fn a_queue_that_was_made_anew_while_its_puller_asked_for_more_ahead_is_told() {
-    // Removed when the broker has heard that the old consumer ends, and before that.
+    // The queue is removed after the broker has processed the old consumer's end, or before.
     for (suffix, mode) in [("anew-between", Mode::Mute), ("anew-before", Mode::Stalled)] {
         let scratch = Scratch::new(suffix);
         let (relay, bus) = relayed();
         let mut pusher = pusher(&scratch.bus, &scratch.name);
         let mut puller = puller(&bus, &scratch.name, Delivery::AtLeastOnce);
-        // At first four are sent ahead. With the last of them it asks for more.
+        // The broker first sends four messages ahead. With the last one the puller asks for more.
         pusher.push_batch(1, KIND, &[&b"before"[..]; 4]).unwrap();
         scratch.until_waiting(0);
         assert_eq!(pull_stamps(&mut *puller, 3).len(), 3);
-        // The answer to this comes behind the last one.
+        // The answer to the acknowledgement comes behind the last message.
         puller.acknowledge().unwrap();
         relay.set(mode);
         assert_eq!(pull_stamps(&mut *puller, 1), [(1, false)], "{suffix}");
@@ -181,7 +181,7 @@ fn a_topic_that_was_removed_and_made_anew_by_a_publisher_is_told_to_each_subscri
     for subscriber in &mut subscribers {
         assert_eq!(next_event(&mut **subscriber), OwnedEvent::message(1, b"before"));
     }
-    // Nobody polls meanwhile; and nobody has seen a number of this publisher.
+    // No poll happens meanwhile, and no sequence number of this publisher was seen.
     scratch.bus.remove(&scratch.name).unwrap();
     let mut anew = publisher(&scratch.bus, &scratch.name);
     anew.publish(2, KIND, b"lost").unwrap();
@@ -195,13 +195,13 @@ fn a_topic_that_was_removed_and_made_anew_by_a_publisher_is_told_to_each_subscri
     }
 }
 
-/// Bytes of a message of which the broker keeps few.
+/// Size of a message of which the broker keeps only a few.
 const LARGE: usize = 1 << 20;
 
-/// Messages of this many bytes of which the broker drops some, whatever came before.
+/// Number of large messages of which the broker drops some, whatever came before.
 const MANY: usize = MAX_BEHIND_BYTES / LARGE + 6;
 
-/// What a subscriber finds until the message of this stamp comes: how many messages, or foreign ones, between gaps.
+/// Reads until the message with this stamp; returns the number of messages between gaps, and the gaps.
 fn stretches(subscriber: &mut dyn Subscriber, last: u64) -> (Vec<usize>, Vec<Gap>) {
     let (mut stretches, mut gaps, mut is_over) = (vec![0], Vec::new(), false);
     until(|| {
@@ -219,7 +219,7 @@ fn stretches(subscriber: &mut dyn Subscriber, last: u64) -> (Vec<usize>, Vec<Gap
     (stretches, gaps)
 }
 
-/// One loss is told: twice, if the last notice of it came behind some of what follows.
+/// Returns whether one loss is reported: twice, if its last notice came behind some of the following messages.
 fn is_told(gaps: &[Gap]) -> bool {
     (1..=2).contains(&gaps.len()) && gaps.iter().all(|&gap| gap == Gap::Reconnected)
 }
@@ -257,7 +257,7 @@ fn the_last_messages_of_a_publisher_that_has_ended_are_told_when_they_are_droppe
     assert!(is_told(&gaps), "{gaps:?} between {came:?}");
     assert!((1..=ahead).contains(&came[0]) && (1..MANY).contains(&came[1]), "{came:?}");
 
-    // It goes on as before: nothing more is told, and what is dropped next is.
+    // The subscriber continues: nothing more is reported, and the next loss is.
     successor.publish(3, KIND, b"after").unwrap();
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(3, b"after"));
     stays_quiet(&mut *subscriber);
@@ -268,29 +268,29 @@ fn the_last_messages_of_a_publisher_that_has_ended_are_told_when_they_are_droppe
     assert!(is_told(&gaps), "{gaps:?} between {came:?}");
 }
 
-/// Digits by which a message says which it is.
+/// Number of digits of a message's number in its payload.
 const DIGITS: usize = 8;
 
-/// Bytes of a message of which the broker keeps as many as it sends ahead.
+/// Size of a message of which the broker keeps as many as it sends ahead.
 const HALF: usize = MAX_BEHIND_BYTES / MAX_AHEAD as usize;
 
-/// Somebody else's messages, each of which says which it is, and what a subscriber finds of them.
+/// Numbered messages of another program, and a subscriber's view of them.
 #[derive(Default)]
 struct Numbered {
     published: usize,
-    /// Handed over.
+    /// Number of messages handed over.
     came: usize,
-    /// The one that comes next, unless it is lost.
+    /// Number of the next message, unless it is lost.
     next: usize,
-    /// Whether a gap was told behind the one that came last.
+    /// Whether a gap was reported after the last message.
     is_told: bool,
     gaps: usize,
-    /// Places where some are missing.
+    /// Number of places where messages are missing.
     losses: usize,
 }
 
 impl Numbered {
-    /// Publishes so many more, of so many bytes each.
+    /// Publishes `count` more messages of `bytes` bytes each.
     fn publish(&mut self, topic: &str, count: usize, bytes: usize) {
         let filling = "x".repeat(bytes - DIGITS);
         let numbers = self.published..self.published + count;
@@ -300,12 +300,12 @@ impl Numbered {
         publish_foreign(topic, "", &bodies);
     }
 
-    /// Reads, slowly, until so many have come.
+    /// Reads, slowly, until `came` messages were handed over.
     fn read(&mut self, subscriber: &mut dyn Subscriber, came: usize) {
         self.read_until(subscriber, |numbered| numbered.came == came);
     }
 
-    /// The same until the last one has come.
+    /// Reads, slowly, until the last message was handed over.
     fn read_all(&mut self, subscriber: &mut dyn Subscriber) {
         self.read_until(subscriber, |numbered| numbered.next == numbered.published);
     }
@@ -318,7 +318,7 @@ impl Numbered {
         });
     }
 
-    /// What is missing is told behind what came before it, and before what follows it.
+    /// Checks that each loss is reported behind the message before it, and before the one after it.
     fn find(&mut self, event: Event<'_>) {
         match event {
             Event::Foreign(foreign) => {
@@ -334,7 +334,7 @@ impl Numbered {
         }
     }
 
-    /// So many losses were told, each once or twice.
+    /// Checks that this number of losses was reported, each once or twice.
     fn check(&self, losses: usize) {
         let Self { losses: found, gaps, .. } = *self;
         assert_eq!(found, losses, "with {gaps} gaps");
@@ -342,7 +342,7 @@ impl Numbered {
     }
 }
 
-/// Until short messages have come, and the subscriber is sent as many of those ahead as ever.
+/// Reads short messages until the broker sends the max number of them ahead.
 fn warmed_up(topic: &str, subscriber: &mut dyn Subscriber) -> Numbered {
     let mut numbered = Numbered::default();
     numbered.publish(topic, 8, DIGITS);
@@ -357,8 +357,8 @@ fn losses_behind_each_other_are_told_where_they_were_also_before_anybody_sees_th
     let mut numbered = warmed_up(&scratch.name, &mut *subscriber);
     let ahead = usize::from(MAX_AHEAD);
     numbered.publish(&scratch.name, ahead, DIGITS);
-    // The broker drops some, sends others for those that are looked at here, and drops some behind these; all the while
-    // short messages lie here.
+    // The broker drops some messages, sends others as the subscriber makes room, and drops some behind these; meanwhile
+    // short messages are buffered here.
     numbered.publish(&scratch.name, ahead + 12, HALF);
     for came in [48, 88] {
         numbered.read(&mut *subscriber, came);
@@ -378,11 +378,10 @@ fn a_loss_is_told_whose_notice_waited_behind_that_of_another_one() {
     let mut numbered = warmed_up(&scratch.name, &mut *subscriber);
     let ahead = usize::from(MAX_AHEAD);
     numbered.publish(&scratch.name, ahead, DIGITS);
-    // The others are here by then.
+    // The other messages have arrived by then.
     numbered.read(&mut *subscriber, 28);
     relay.set(Mode::Mute);
-    // The notice of the first loss is on its way for long: messages that follow are sent behind it, and some are dropped
-    // behind these.
+    // The notice of the first loss is delayed: later messages are sent behind it, and some are dropped behind these.
     numbered.publish(&scratch.name, ahead + 12, HALF);
     numbered.read(&mut *subscriber, 40);
     numbered.publish(&scratch.name, 60, HALF);
@@ -397,7 +396,7 @@ fn a_loss_is_told_whose_notice_waited_behind_that_of_another_one() {
 fn messages_whose_time_is_over_are_told_though_nothing_follows() {
     let scratch = Scratch::new("expired");
     let mut subscriber = subscriber(&scratch.bus, &scratch.name, Wait::Block);
-    // At first four are sent ahead.
+    // The broker first sends four messages ahead.
     publish_foreign(&scratch.name, "", &["ahead"; 4]);
     publish_fleeting(&scratch.name, &["dropped"; 3]);
     for _ in 0..4 {

@@ -1,4 +1,4 @@
-//! The bus over RabbitMQ, seen from outside, against a running broker.
+//! External tests of the bus over RabbitMQ, against a running broker.
 
 mod broker;
 mod carry;
@@ -22,7 +22,7 @@ fn connect(url: &str) -> Result<Box<dyn Connection>, ConnectError> {
     Ok(Box::new(AmqpBus::connect(url)?))
 }
 
-/// What a child of the suite does; else a test of nothing.
+/// Entry point of the suite's child processes; otherwise tests nothing.
 #[test]
 fn child_main() {
     run_child(connect);

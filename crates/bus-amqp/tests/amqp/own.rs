@@ -1,4 +1,4 @@
-//! A broker of a test's own, which it may configure, alarm and kill.
+//! A separate broker for one test, which may configure, alarm and kill it.
 
 use std::fs;
 use std::path::Path;
@@ -9,10 +9,10 @@ use tickpath_bus_amqp::AmqpBus;
 use tickpath_bus_api::conformance::free_port;
 use tickpath_clock::sleep_ns;
 
-/// Where Debian has RabbitMQ's own scripts, which do not change the user.
+/// Folder of RabbitMQ's own scripts on Debian, which do not change the user.
 const PROGRAMS: &str = "/usr/lib/rabbitmq/bin";
 
-/// A running broker, which ends with this.
+/// A running broker, which ends when dropped.
 pub struct Own {
     folder: TempDir,
     port: u16,
@@ -22,7 +22,7 @@ pub struct Own {
 }
 
 impl Own {
-    /// Starts one with this in its configuration, besides its port, and with these plugins.
+    /// Starts a broker with this configuration, besides its port, and with these plugins.
     pub fn start(configuration: &str, plugins: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let own = Self { folder, port: free_port(), erlang: free_port(), epmd: free_port(), child: None };
@@ -34,29 +34,29 @@ impl Own {
         own
     }
 
-    /// Its URL, with this behind the port.
+    /// Returns the URL, with `rest` after the port.
     pub fn url(&self, rest: &str) -> String {
         format!("amqp://127.0.0.1:{}{rest}", self.port)
     }
 
-    /// `HOST:PORT`.
+    /// Returns `HOST:PORT`.
     pub fn address(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// Kills it.
+    /// Kills the broker.
     pub fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
-            // It may have ended already.
+            // The process may have ended already.
             let _ = child.kill();
             let _ = child.wait();
         }
     }
 
-    /// Starts it again, with what is on its disk.
+    /// Starts the broker with the data on its disk.
     pub fn run(&mut self) {
         let log = fs::File::create(self.path("log")).unwrap();
-        // It becomes the Erlang machine, and epmd ends with it.
+        // The script becomes the Erlang machine, with which epmd ends.
         let script = "setpriv --pdeathsig KILL epmd & exec \"$0\"";
         let mut command = self.command("setpriv");
         command.args(["--pdeathsig", "KILL", "bash", "-c", script]).arg(Path::new(PROGRAMS).join("rabbitmq-server"));
@@ -73,12 +73,12 @@ impl Own {
         panic!("RabbitMQ does not answer: {}", fs::read_to_string(self.path("log")).unwrap());
     }
 
-    /// Lets it evaluate an expression in Erlang.
+    /// Evaluates an Erlang expression in the broker.
     pub fn evaluate(&self, expression: &str) {
         self.control(&["eval", expression]);
     }
 
-    /// Runs a command of rabbitmqctl.
+    /// Runs a rabbitmqctl command.
     pub fn control(&self, arguments: &[&str]) {
         let mut command = self.command(Path::new(PROGRAMS).join("rabbitmqctl"));
         let output = command.args(["-q", "-n", &self.node()]).args(arguments).output().unwrap();
@@ -86,7 +86,7 @@ impl Own {
         assert!(output.status.success(), "{arguments:?}: {text}");
     }
 
-    /// From now on it takes no messages, as if it ran out of memory; or takes them again.
+    /// Raises the memory alarm, which blocks publishers, or clears it.
     pub fn alarm(&self, is_on: bool) {
         self.evaluate(if is_on {
             "rabbit_alarm:set_alarm({{resource_limit, memory, node()}, []})."
@@ -103,7 +103,7 @@ impl Own {
         format!("tickpath-own-{}@localhost", self.port)
     }
 
-    /// In the surroundings of this broker and no other.
+    /// Returns a command in the environment of this broker.
     fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
         let path = std::env::var("PATH").unwrap_or_default() + ":/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin";

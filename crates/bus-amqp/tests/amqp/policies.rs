@@ -1,4 +1,4 @@
-//! Policies, which AMQP keeps to itself, are told by the management API, and headers beside the bytes of others.
+//! Policies, which AMQP does not report but the management API does, and other programs' headers.
 
 use lapin::types::{AMQPValue, FieldTable};
 use tickpath_bus_amqp::AmqpBus;
@@ -20,7 +20,7 @@ fn a_policy_that_drops_or_refuses_is_named() {
     let bus = AmqpBus::connect(&own.url(&format!("?management={port}"))).expect("it runs");
     let mut orders = pusher(&bus, "orders");
     let policy = |told: &str| -> Option<String> {
-        // The API counts queues a moment after they are made, and policies likewise.
+        // The API reports new queues and policies a moment late.
         for _ in 0..600 {
             let found = bus.may_drop("orders").unwrap_or_else(|e| panic!("{e}"));
             if found.as_deref().unwrap_or_default().contains(told) && found.is_none() == told.is_empty() {
@@ -49,7 +49,7 @@ fn a_policy_that_drops_or_refuses_is_named() {
     set(r#"{"message-ttl": 60000}"#);
     policy("drops what nobody has pulled within 60000 ms");
 
-    // Nobody knows where the API is not there, and the sentence says how to have it.
+    // The policies are unknown without the API, and the sentence names the remedy.
     let why = untold.may_drop("orders").expect_err("there is no API").to_string();
     assert!(why.contains("rabbitmq-plugins enable rabbitmq_management") && why.contains("?management=PORT"), "{why}");
     let unknown = advice(&untold).value.expect_err("there is no API");

@@ -1,4 +1,4 @@
-//! Messages that are given back, counted, and given up.
+//! Messages that are given back, counted, and dead-lettered.
 
 use std::num::NonZeroU32;
 
@@ -14,7 +14,7 @@ use crate::server::relayed;
 
 const KIND: u8 = 16;
 
-/// What was pulled.
+/// A pulled message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Taken {
     stamp: u64,
@@ -25,7 +25,7 @@ struct Taken {
     tag: u64,
 }
 
-/// Pulls so many, and acknowledges none.
+/// Pulls `count` messages, and acknowledges none.
 fn take(puller: &mut dyn Puller, count: usize) -> Vec<Taken> {
     let mut taken = Vec::new();
     until(|| {
@@ -45,7 +45,7 @@ fn take(puller: &mut dyn Puller, count: usize) -> Vec<Taken> {
     taken
 }
 
-/// Giving this one back is refused.
+/// Checks that giving this message back is refused.
 fn refuses(puller: &mut dyn Puller, tag: u64) {
     match puller.give_back(tag) {
         Err(ReceiveError::NotAcknowledged(sentence)) => {
@@ -67,7 +67,7 @@ fn a_message_that_is_given_back_comes_again_and_the_others_stay() {
     }
     let taken = take(&mut *first, 4);
     assert!(taken.iter().all(|one| one.deliveries.is_none()), "a classic queue counts nothing: {taken:?}");
-    // The last one, too: what is acknowledged then ends before it.
+    // The last message too: the acknowledged range then ends before it.
     for at in [1, 3] {
         first.give_back(taken[at].tag).unwrap();
         refuses(&mut *first, taken[at].tag);
@@ -94,7 +94,7 @@ fn a_message_that_is_given_back_comes_again_and_the_others_stay() {
     refuses(&mut *once, tag);
 }
 
-/// A queue that counts, and that of its dead letters.
+/// A queue that counts deliveries, and its dead-letter queue.
 struct Counted {
     scratch: Scratch,
     config: QueueConfig,
@@ -121,7 +121,7 @@ impl Counted {
         puller(&self.scratch.bus, &dead_letter_queue(&self.scratch.name), Delivery::AtLeastOnce)
     }
 
-    /// Checks that this message is among the dead letters, as it was, once, and in the queue no more.
+    /// Checks that this message is in the dead-letter queue, unchanged, once, and no longer in the queue.
     fn check_dead(&self, taken: &Taken) {
         let mut dead = self.dead();
         let letter = take(&mut *dead, 1).remove(0);
@@ -207,7 +207,7 @@ fn only_what_was_handed_over_so_often_goes_to_the_dead_letters() {
 
 #[test]
 fn a_message_is_delivered_for_ever_where_no_number_is_given() {
-    // More often than any broker does by itself.
+    // More often than any broker's default limit.
     const OFTEN: u32 = 25;
     let mut counted = Counted::new("for-ever", 1);
     counted.config.most_deliveries = None;
@@ -236,7 +236,7 @@ fn who_shares_a_queue_agrees_on_the_number_of_deliveries() {
     assert!(matches!(bus.pusher(name, &at_most_once), Err(ConnectError::Unsupported { .. })));
     let plain = Scratch::new("counts-nothing");
     assert!(matches!(plain.bus.pusher(&plain.name, &counted.config), Err(ConnectError::Unsupported { .. })));
-    // The name of its dead letters would be none.
+    // The name of its dead-letter queue would be too long.
     let long = "x".repeat(128);
     assert!(matches!(bus.pusher(&long, &counted.config), Err(ConnectError::Name(_))));
 }

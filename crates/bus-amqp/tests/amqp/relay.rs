@@ -7,18 +7,18 @@ use std::thread::JoinHandle;
 
 use tickpath_clock::sleep_ns;
 
-/// What it does with connections and bytes.
+/// Treatment of connections and bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// Copies.
+    /// Forwards everything.
     Open,
-    /// Accepts, and keeps the bytes to itself.
+    /// Accepts connections, and withholds all bytes.
     Stalled,
-    /// Copies what the client says, and keeps what the broker says to itself.
+    /// Forwards the client's bytes, and withholds the broker's.
     Mute,
     /// Closes new connections at once.
     Refusing,
-    /// Ends.
+    /// The relay ends.
     Over,
 }
 
@@ -36,7 +36,7 @@ struct State {
 }
 
 impl Relay {
-    /// Starts one to the broker at this address.
+    /// Starts a relay to the broker at this address.
     pub fn start(broker: &str) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -49,12 +49,12 @@ impl Relay {
         Self { port, state, accepting: Some(accepting) }
     }
 
-    /// Where it listens.
+    /// Returns the listening address.
     pub fn address(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// From now on it does this.
+    /// Changes the mode.
     pub fn set(&self, mode: Mode) {
         *self.state.mode.lock().unwrap() = mode;
     }
@@ -62,7 +62,7 @@ impl Relay {
     /// Cuts all connections.
     pub fn cut(&self) {
         for stream in self.state.streams.lock().unwrap().drain(..) {
-            // The other end may have gone already.
+            // The peer may have closed the connection already.
             let _ = stream.shutdown(Shutdown::Both);
         }
     }
@@ -102,7 +102,7 @@ fn accept(listener: &TcpListener, state: &Arc<State>) {
     }
 }
 
-/// Copies until one side has gone, then tells the other one. What comes is kept while all stalls, and in this mode.
+/// Forwards bytes until one side closes, then closes the other one. Withholds bytes in the modes `Stalled` and `kept`.
 fn copy(mut from: TcpStream, mut to: TcpStream, kept: Mode, state: &State) {
     let mut bytes = vec![0; 64 << 10];
     while let Ok(read) = from.read(&mut bytes) {

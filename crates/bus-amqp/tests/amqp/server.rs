@@ -1,4 +1,5 @@
-//! What only a server can do: refuse, hang, hang up and come back, and serve others at the same place.
+//! Behaviour that needs a real server: refusing, hanging, disconnecting and coming back, and serving other programs at
+//! the same place.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -14,7 +15,7 @@ use crate::relay::{Mode, Relay};
 
 const KIND: u8 = 16;
 
-/// What somebody else may send.
+/// Payloads of another program.
 const FOREIGN: [&str; 4] = ["", "hello", "{\"price\": 64000.25}", "0123456789abcdef0123456789abcdef"];
 
 #[test]
@@ -53,11 +54,11 @@ fn a_publisher_comes_back() {
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(1, b"before"));
 
     relay.cut();
-    // Whether it finds the connection lost or loses it, it says so.
+    // The publisher reports the lost connection, whether it finds or causes it.
     if let Err(error) = publisher.publish_batch(2, KIND, &[b"one", b"two"]) {
         assert_eq!(error.error.fate(), Fate::Unknown, "{error}");
         publisher.resend().unwrap_or_else(|e| panic!("{e}"));
-        // What surely did not leave is its owner's to publish again.
+        // Messages that surely were not sent are left to the caller.
         if error.fate(1) == Fate::NotPublished {
             publisher.publish(2, KIND, b"two").unwrap();
         }
@@ -75,7 +76,7 @@ fn a_publisher_comes_back() {
     relay.set(Mode::Open);
     publisher.publish(4, KIND, b"after").unwrap();
     assert_eq!(publisher.reconnects(), Some(2));
-    // What was unknown is given up, and is missing; what was surely not published is not.
+    // A message in doubt is given up, and is missing; one that was surely not published is not.
     assert_eq!(until(&mut *subscriber, 4), (0, usize::from(error.fate() == Fate::Unknown)));
 }
 
@@ -91,7 +92,7 @@ fn a_broker_that_hangs_is_not_waited_for_for_ever() {
     assert_eq!(error.fate(), Fate::Unknown, "{error}");
     assert!(error.to_string().contains("did not answer within 5 s"), "{error}");
     relay.set(Mode::Open);
-    // It is on its way, and confirmed when it has arrived.
+    // The message is on its way, and confirmed when it has arrived.
     publisher.resend().unwrap_or_else(|e| panic!("{e}"));
     publisher.publish(3, KIND, b"after").unwrap();
     for (stamp, payload) in [(1, &b"before"[..]), (2, &b"stuck"[..]), (3, &b"after"[..])] {
@@ -194,7 +195,8 @@ fn a_subscriber_that_is_far_behind_is_told_how_many_it_missed() {
     assert!(missed >= 6, "the broker keeps no more than it was asked to: {missed}");
 }
 
-/// Receives until the message of this stamp comes; gives how many came before it, and how many are said to be missed.
+/// Receives until the message with this stamp; returns the numbers of messages before it, and of those reported as
+/// missed.
 fn until(subscriber: &mut dyn Subscriber, stamp: u64) -> (usize, usize) {
     let (mut came, mut missed, mut is_there) = (0, 0, false);
     for _ in 0..60_000 {
@@ -227,7 +229,7 @@ fn what_a_cut_off_puller_has_not_acknowledged_comes_again() {
     puller.acknowledge().unwrap();
     assert_eq!(pull_stamps(&mut *puller, 2), [(2, false), (3, false)]);
     relay.cut();
-    // Whether this finds the connection lost or loses it, the broker may not have it.
+    // Whether this call finds or causes the lost connection, the broker may lack the acknowledgement.
     not_acknowledged(&mut *puller, 2);
     puller.acknowledge().unwrap_or_else(|e| panic!("it is told once: {e}"));
     let again = pull_stamps(&mut *puller, 8);
@@ -236,11 +238,11 @@ fn what_a_cut_off_puller_has_not_acknowledged_comes_again() {
     assert_eq!(puller.reconnects(), Some(1));
 
     relay.cut();
-    // Now the connection is another one before anybody acknowledges.
+    // The connection is replaced before any acknowledgement.
     let other = pull_stamps(&mut *puller, 1);
     assert_eq!((other[0], puller.reconnects()), ((2, true), Some(2)));
     not_acknowledged(&mut *puller, 8);
-    // What came by the new one is acknowledged all the same.
+    // Messages from the new connection are acknowledged all the same.
     let rest = pull_stamps(&mut *puller, 7);
     assert_eq!(rest.iter().map(|(number, _)| *number).collect::<Vec<_>>(), (3..10).collect::<Vec<_>>());
     puller.acknowledge().unwrap();
@@ -256,7 +258,7 @@ fn what_a_cut_off_puller_was_sent_ahead_is_not_handed_over_by_it() {
     let mut cut_off = puller(&bus, &scratch.name, Delivery::AtLeastOnce);
     let mut pusher = pusher(&scratch.bus, &scratch.name);
     pusher.push_batch(1, KIND, &[&b"message"[..]; COUNT]).unwrap();
-    // All of them are sent ahead.
+    // All messages are sent ahead.
     scratch.until_waiting(0);
     assert_eq!(pull_stamps(&mut *cut_off, 1), [(1, false)]);
 
@@ -273,7 +275,7 @@ fn what_a_cut_off_puller_was_sent_ahead_is_not_handed_over_by_it() {
     scratch.until_waiting(0);
 }
 
-/// Acknowledging says that so many messages come again.
+/// Checks that acknowledging reports this number of messages as coming again.
 fn not_acknowledged(puller: &mut dyn Puller, count: usize) {
     match puller.acknowledge() {
         Err(ReceiveError::NotAcknowledged(sentence)) => {
@@ -293,13 +295,13 @@ fn what_was_acknowledged_without_an_answer_is_nobody_s_to_know() {
     for number in 0..COUNT {
         pusher.push(number, KIND, b"message").unwrap();
     }
-    // At first four are sent ahead.
+    // The broker first sends four messages ahead.
     assert_eq!(pull_stamps(&mut *puller, 2), [(0, false), (1, false)]);
     scratch.until_waiting(1);
     relay.set(Mode::Mute);
     std::thread::scope(|scope| {
         let acknowledging = scope.spawn(|| puller.acknowledge());
-        // The broker has heard it.
+        // The broker has received the acknowledgement.
         scratch.until_waiting(0);
         relay.cut();
         match acknowledging.join().unwrap() {
@@ -328,13 +330,13 @@ fn a_subscriber_of_a_removed_topic_hears_again_and_is_told() {
         publisher.publish(1, KIND, b"before").unwrap();
         assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(1, b"before"));
 
-        // Nobody publishes: the subscriber makes it anew.
+        // Without a publish, the subscriber recreates the exchange.
         scratch.bus.remove(&scratch.name).unwrap();
         assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
         publisher.publish(2, KIND, b"between").unwrap();
         assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(2, b"between"));
 
-        // Somebody publishes: mostly he makes it anew.
+        // With publishes, the publisher usually recreates it.
         scratch.bus.remove(&scratch.name).unwrap();
         let (mut is_told, mut hears) = (false, false);
         for stamp in 3..6000 {
@@ -477,7 +479,7 @@ fn the_virtual_host_decides() {
 #[test]
 fn nobody_there_is_said_so() {
     check(&format!("amqp://127.0.0.1:{}", free_port()), &["refused the connection", "start rabbitmq-server"]);
-    // No resolver asks the network for a name of which a part is that long.
+    // A label of 64 characters is invalid, so no resolver asks the network.
     check(&format!("amqp://{}.invalid", "x".repeat(64)), &["cannot be resolved", "check the host"]);
 }
 
@@ -499,12 +501,12 @@ fn somebody_else_there_is_said_so() {
         let url = format!("amqp://ann:s%40cret@{}", listener.local_addr().unwrap());
         let server = std::thread::spawn(move || behave(listener.accept().unwrap().0));
         check(&url, words);
-        // It ends when the client's socket is closed, also after a silence.
+        // The server thread ends when the client's socket is closed, also after a timeout.
         server.join().unwrap();
     }
 }
 
-/// Answers once, then waits until the other side has gone.
+/// Sends one answer, then waits until the peer has closed the connection.
 fn answer(stream: &mut TcpStream, bytes: &[u8]) {
     let mut question = [0; 64];
     let _ = stream.read(&mut question);
@@ -512,7 +514,7 @@ fn answer(stream: &mut TcpStream, bytes: &[u8]) {
     hold(stream);
 }
 
-/// Reads until the other side has gone, and says nothing.
+/// Reads until the peer has closed the connection, and sends nothing.
 fn hold(mut stream: &TcpStream) {
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let mut bytes = [0; 64];
@@ -525,7 +527,7 @@ fn hold(mut stream: &TcpStream) {
     }
 }
 
-/// Connecting fails, with the server's name and these words.
+/// Checks that connecting fails, with an error that contains these words.
 fn check(url: &str, words: &[&str]) {
     let error = AmqpBus::connect(url).err().unwrap_or_else(|| panic!("{url} is connected to")).to_string();
     for word in words {
@@ -534,7 +536,7 @@ fn check(url: &str, words: &[&str]) {
     assert!(error.starts_with("amqp://") && !error.contains("cret"), "{error}");
 }
 
-/// A bus behind a relay.
+/// Returns a bus behind a relay.
 pub fn relayed() -> (Relay, AmqpBus) {
     let broker = Broker::get();
     let relay = Relay::start(&broker.address);

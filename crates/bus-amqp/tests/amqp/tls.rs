@@ -1,4 +1,4 @@
-//! TLS, to a broker of the test's own.
+//! TLS, with a separate broker.
 
 use tempfile::TempDir;
 use tickpath_bus_amqp::AmqpBus;
@@ -12,7 +12,7 @@ use crate::own::Own;
 
 const KIND: u8 = 16;
 
-/// Whom the broker's certificate is for.
+/// Host name in the broker's certificate.
 const HOST: &str = "127.0.0.1";
 
 #[test]
@@ -55,7 +55,7 @@ fn everything_works(url: &str) {
     let version = bus.about().version.expect("it tells over TLS, too");
     assert!(version.starts_with(|c: char| c.is_ascii_digit()), "{version}");
     let mut subscriber = subscriber(&bus, "secret", Wait::Block);
-    // More than a record of TLS, and more than a frame.
+    // Larger than a TLS record, and than a frame.
     let large = vec![9; 300_000];
     publisher(&bus, "secret").publish_batch(1, KIND, &[&large, b"small"]).unwrap();
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(1, &large));
@@ -66,7 +66,7 @@ fn everything_works(url: &str) {
     puller.acknowledge().unwrap();
 }
 
-/// The name in it is the user's.
+/// The name in the certificate is the user's.
 fn a_certificate_is_a_login(authority: &Authority, folder: &TempDir, place: &str) {
     let ca = authority.file().display().to_string();
     let url = |user: &str| {
@@ -78,7 +78,7 @@ fn a_certificate_is_a_login(authority: &Authority, folder: &TempDir, place: &str
     refused(&url("nobody-known"), &["no user by the name in our certificate"]);
 }
 
-/// Connecting fails, with the server's name and these words, and without the password.
+/// Checks that connecting fails, with an error that contains these words, but not the password.
 fn refused(url: &str, words: &[&str]) {
     let error = AmqpBus::connect(url).err().unwrap_or_else(|| panic!("{url} is connected to")).to_string();
     for word in words {

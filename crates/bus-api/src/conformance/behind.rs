@@ -1,4 +1,4 @@
-//! A subscriber that never looks, under load: what lies unread in its process is bounded.
+//! A subscriber that never polls, under load: the unread data in its process is bounded.
 
 use tickpath_clock::{Clock, HostClock, sleep_ns};
 
@@ -7,17 +7,17 @@ use super::fixture::Fixture;
 use super::role::Role;
 use super::scratch::usual;
 
-/// Messages of a batch, and bytes of each: a batch a millisecond is 50,000 messages a second.
+/// Messages per batch, and bytes per message: one batch per millisecond is 50,000 messages per second.
 const BATCH: usize = 50;
 const BYTES: usize = 1_000;
 const PAUSE_NS: u64 = 1_000_000;
 
-/// The most that its process may grow by, in bytes: 64 MiB unread, and as much for what the client library reads ahead and
-/// the allocator holds.
+/// Max growth of the process, in bytes: 64 MiB unread, and as much for the read-ahead of the client library and the
+/// overhead of the allocator.
 const MOST_BYTES: u64 = 128 << 20;
 
-/// Publishes for three seconds, or, in a long run (`TICKPATH_SOAK`), for a minute, and watches how a process grows that is
-/// subscribed and never looks.
+/// Publishes for three seconds, or for a minute in a long run (`TICKPATH_SOAK`), and measures the growth of a process
+/// that is subscribed and never polls.
 pub fn stays_bounded(url: &str, connect: Connect) {
     let connecting = || connect(url).unwrap_or_else(|e| panic!("{url}: {e}"));
     let fixture = Fixture {
@@ -48,7 +48,7 @@ pub fn stays_bounded(url: &str, connect: Connect) {
     connection.remove(&fixture.topic).unwrap_or_else(|e| panic!("{url}: {e}"));
 }
 
-/// What a process holds of the host's memory.
+/// Returns the resident memory of a process, in bytes.
 fn resident_bytes(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("the child lives");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("Linux tells it");

@@ -1,4 +1,4 @@
-//! The processes that a case starts, and kills.
+//! Child processes that a case starts and kills.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -14,29 +14,29 @@ use super::role::Role;
 use super::scratch::{config, mortal_config, surest_delivery, usual};
 use crate::{ConnectError, Connection, Delivery, Puller, Start};
 
-/// What a child writes to its standard output when it is at work; what it has to say stands behind it.
+/// Line that a child writes to its standard output when it is at work, followed by its own data.
 const READY: &str = "tickpath-child-is-ready";
 
-/// Messages that a publisher publishes as fast as it can.
+/// Messages that a publisher sends as fast as it can.
 const FREELY: u64 = 5_000;
 
-/// How many messages a child that holds messages holds.
+/// Number of messages that a holding child holds.
 pub(super) const HELD: usize = 10;
 
-/// How a transport's tests connect to a URL.
+/// Function by which a transport's tests connect to a URL.
 pub type Connect = fn(&str) -> Result<Box<dyn Connection>, ConnectError>;
 
-/// Role, URL and name for a process that is to be a child.
+/// Environment variable with role, URL and name of a child process.
 const CHILD: &str = "TICKPATH_TEST_CHILD";
 
-/// Starts a process of this test binary that runs its test `child_main` and nothing else: that calls [`run_child`].
+/// Starts a process of this test binary that runs only its test `child_main`, which calls [`run_child`].
 pub fn spawn(role: Role, url: &str, name: &str) -> Child {
     let mut command = Command::new(std::env::current_exe().expect("this binary has a path"));
     command.args(["child_main", "--exact", "--nocapture"]).env(CHILD, format!("{} {url} {name}", role.name()));
     command.stdout(Stdio::piped()).spawn().expect("a child is started")
 }
 
-/// What a child does. In a process that is none it does nothing.
+/// Runs a child's role; does nothing in a process that is no child.
 pub fn run_child(connect: Connect) {
     let Ok(order) = std::env::var(CHILD) else { return };
     let [role, url, name] = order.split(' ').collect::<Vec<_>>()[..] else { panic!("no order: '{order}'") };
@@ -44,8 +44,7 @@ pub fn run_child(connect: Connect) {
     take_role(&*connection, Role::from_name(role).expect("a role"), name);
 }
 
-/// What a child process does with the topic or queue of this name. It ends by itself after a minute, should nobody
-/// kill it.
+/// Plays a role on the topic or queue of this name. It ends after a minute if the process is not killed before.
 fn take_role(connection: &dyn Connection, role: Role, name: &str) {
     match role {
         Role::Publisher => run_publisher(connection, name),
@@ -57,11 +56,11 @@ fn take_role(connection: &dyn Connection, role: Role, name: &str) {
     }
 }
 
-/// A child that does not outlive its case.
+/// A child process that does not outlive its case.
 pub(super) struct Running {
     role: Role,
     process: Child,
-    /// What it wrote behind [`READY`].
+    /// Text that the child wrote after [`READY`].
     ready: Receiver<String>,
 }
 
@@ -72,7 +71,7 @@ impl Running {
         let output = process.stdout.take().expect("the child's standard output is piped");
         let (sender, ready) = sync_channel(1);
         std::thread::spawn(move || {
-            // Read to the end, so that the child never waits for us.
+            // Reads to the end, so that the child never blocks on a full pipe.
             for line in BufReader::new(output).lines().map_while(Result::ok) {
                 if let Some((_, said)) = line.split_once(READY) {
                     let _ = sender.send(said.to_owned());
@@ -89,18 +88,18 @@ impl Running {
         running
     }
 
-    /// Waits until it is at work; gives what it said then.
+    /// Waits until the child is at work; returns the text that it wrote then.
     pub fn until_ready(&self) -> String {
         let waited = self.ready.recv_timeout(Duration::from_secs(60));
         waited.unwrap_or_else(|e| panic!("the {} child did not get to work: {e}", self.role.name()))
     }
 
-    /// Its process.
+    /// Returns the process id.
     pub fn pid(&self) -> u32 {
         self.process.id()
     }
 
-    /// Kills it with a signal that it cannot catch, and waits until it is gone.
+    /// Kills the child with a signal that it cannot catch, and waits until it has ended.
     pub fn kill(&mut self) {
         self.process.kill().expect("killed");
         self.process.wait().expect("gone");
@@ -124,7 +123,7 @@ fn run_publisher(connection: &dyn Connection, topic: &str) {
     while !deadline.is_over() {
         publish(&mut *publisher, number..number + 1);
         number += 1;
-        // A server cuts off a subscriber that it has too much for.
+        // Limits the load: a server disconnects a subscriber that falls too far behind.
         if number > FREELY {
             sleep_ns(10_000_000);
         }
@@ -169,7 +168,7 @@ fn run_puller(connection: &dyn Connection, queue: &str) {
     let mut puller = open_puller(connection, surest_delivery(connection), queue);
     println!("\n{READY}");
     while !deadline.is_over() {
-        // Nobody can ask a killed process what it got: the case looks at what is left for the next one.
+        // A killed process cannot report its messages: the case looks at those left for the next puller.
         pull(&mut *puller, &mut Taken::default(), 7, "a child");
     }
 }

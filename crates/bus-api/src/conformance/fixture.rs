@@ -1,38 +1,38 @@
-//! What cases are given, and what they ask of every refusal.
+//! Inputs of the cases, and checks that apply to every refusal.
 
 use super::role::Role;
 use crate::{ConnectError, Connection};
 
-/// What a case needs of a transport's tests.
+/// Parts of a transport's tests that a case needs.
 pub struct Fixture<'a> {
-    /// Connects anew.
+    /// Opens a new connection.
     pub connect: &'a dyn Fn() -> Box<dyn Connection>,
-    /// A name that no topic and no queue has; cases append to it.
+    /// Unused name of a topic or queue; cases append to it.
     pub topic: String,
-    /// Starts a process that connects to the same place and takes a role there.
+    /// Starts a process that connects to the same place and plays a role there.
     pub spawn: &'a dyn Fn(Role, &str) -> std::process::Child,
 }
 
-/// One promise, run against a transport; panics with a sentence where it is broken.
+/// Check of one promise against a transport; panics with the reason where it is broken.
 pub type Case = fn(&Fixture<'_>);
 
-/// Ends of names that every transport can carry.
+/// Name suffixes that every transport can carry.
 pub(super) const GOOD_NAMES: [&str; 3] = ["A.z", "0-9_", "r1:BTC-USDT"];
 
-/// Names that could leave the place, or that some transport could not carry.
+/// Returns names that could leave the place, or that some transport could not carry.
 pub(super) fn bad_names() -> Vec<String> {
     let short = ["", ".", "..", ".hidden", "a/b", "/a", "../a", "a b", "é", "a\0b", "a\n", "*"];
     short.into_iter().map(str::to_owned).chain(["x".repeat(129)]).collect()
 }
 
-/// Checks that a name was refused in words; `what` is `topic` or `queue`.
+/// Checks that a name was refused with a clear error; `what` is `topic` or `queue`.
 pub(super) fn refused_name(refusal: Option<ConnectError>, what: &str, name: &str) {
     let error = refusal.unwrap_or_else(|| panic!("{name:?} is taken for the name of a {what}"));
     assert!(matches!(error, ConnectError::Name(_)), "{name:?}: {error}");
     assert!(error.to_string().contains(&format!("is no {what} name; use 1 to")), "{name:?}: {error}");
 }
 
-/// Checks that something was refused as impossible, in a sentence that names it and says what to do instead.
+/// Checks that an operation was refused as unsupported, in a sentence that names it and its alternative.
 pub(super) fn refused<T>(result: Result<T, ConnectError>, word: &str) {
     let error = result.err().unwrap_or_else(|| panic!("'{word}' is not among the capabilities, and yet it is taken"));
     assert!(matches!(error, ConnectError::Unsupported { .. }), "{error}");

@@ -1,21 +1,21 @@
-//! Servers that hang: stopped where they stand, and let go on.
+//! Servers that hang: stopped, and resumed later.
 
 use std::process::Command;
 
 use super::message::until;
 
-/// Stops a process; returns when each of its threads stands still, for the signal only asks for that.
+/// Stops a process; returns only when all its threads are stopped, because the signal is asynchronous.
 pub fn halt(pid: u32) {
     signal(pid, "-STOP");
     until(|| {
         let threads = std::fs::read_dir(format!("/proc/{pid}/task")).expect("the process lives");
-        // A thread that has just ended needs none.
+        // Skips a thread that has just ended.
         let states = threads.filter_map(|thread| std::fs::read_to_string(thread.ok()?.path().join("stat")).ok());
         states.into_iter().all(|state| state.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T')))
     });
 }
 
-/// Lets it go on.
+/// Resumes a stopped process.
 pub fn go_on(pid: u32) {
     signal(pid, "-CONT");
 }

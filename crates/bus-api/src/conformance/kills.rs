@@ -1,12 +1,12 @@
-//! Kills at random under load: of the broker, of a publisher, of a subscriber. What is said of each message is held against
-//! what comes.
+//! Random kills under load: of the broker, of publishers, of subscribers. The reported fate of each message is compared
+//! with the messages that arrive.
 //!
 //! ```text
 //!   publisher ── 0, 1, 2, … ──> broker ──> subscriber     both live through all of it, and never stop
 //!   children that publish and subscribe the same topic, and the broker itself, are killed meanwhile
 //! ```
-//! A message that was said to be published comes, or a gap is told where it was; none comes twice, and none before another
-//! one that was published earlier. What nobody knew of was sent again, until it was known.
+//! A message reported as published arrives, or a gap is reported in its place; none arrives twice, and none before one
+//! that was published earlier. A message in doubt is sent again until its fate is known.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -21,33 +21,33 @@ use super::scratch::usual;
 use crate::origin::mix;
 use crate::{BatchError, Event, Gap, PublishError, Publisher, Start, Subscriber, TopicConfig};
 
-/// The kind of the messages that are counted, and that of the last one.
+/// Kinds of the counted messages, and of the last one.
 const COUNTED: u8 = 200;
 const LAST: u8 = 201;
 
 /// The longest pause between two kills, in nanoseconds.
 const PAUSE_NS: u64 = 30_000_000;
 
-/// One kill in so many does not wait until messages come again behind the one before.
+/// One kill in this many does not wait until messages arrive again after the previous kill.
 const HASTY_ONE_IN: u64 = 4;
 
-/// What is killed, and how often.
+/// A run of kills: its target and its length.
 pub struct Kills<'a> {
-    /// The transport, as the table has it.
+    /// The transport's name in the table.
     pub name: &'a str,
-    /// Where the broker is.
+    /// URL of the broker.
     pub url: &'a str,
-    /// How to connect there.
+    /// Connects to the broker.
     pub connect: Connect,
-    /// How many kills.
+    /// Number of kills.
     pub kills: u64,
-    /// One in so many is the broker's.
+    /// One kill in this many is of the broker.
     pub one_in: u64,
-    /// What was acknowledged outlives the broker.
+    /// Acknowledged messages survive the broker.
     pub keeps: bool,
 }
 
-/// What was counted.
+/// Result of a run.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Counts {
     /// Kills of the broker.
@@ -56,31 +56,31 @@ pub struct Counts {
     pub publishers: u64,
     /// Kills of subscribers.
     pub subscribers: u64,
-    /// Messages that were said to be published, at once or after they had been unknown.
+    /// Messages reported as published, at once or after they had been in doubt.
     pub published: u64,
-    /// Calls that left a message unknown.
+    /// Calls that left a message in doubt.
     pub unknown: u64,
-    /// Messages that came.
+    /// Messages that arrived.
     pub received: u64,
-    /// Gaps that were told.
+    /// Gaps that were reported.
     pub gaps: u64,
-    /// Published messages that did not come, where a gap was told.
+    /// Published messages that did not arrive, with a gap reported.
     pub told: u64,
-    /// Published messages that did not come, where none was.
+    /// Published messages that did not arrive, with no gap reported.
     pub in_silence: u64,
-    /// Messages that came once more, or behind a later one.
+    /// Duplicates, and messages out of order.
     pub doubled: u64,
 }
 
 impl Kills<'_> {
-    /// How many kills: fewer in a test run than in a long one (`TICKPATH_SOAK`).
+    /// Returns the number of kills: 200, or 5,000 in a long run (`TICKPATH_SOAK`).
     pub fn count() -> u64 {
         if std::env::var_os("TICKPATH_SOAK").is_some() { 5_000 } else { 200 }
     }
 
-    /// Does it, and panics where a promise is broken. `kill` kills the broker and waits until it is gone; `restart` starts it
-    /// again, with what it has kept, and returns when it answers. With a folder in `TICKPATH_BUS_PROOF` a row of the table
-    /// is left there.
+    /// Runs the kills, and panics where a promise is broken. `kill` kills the broker and waits until it is gone;
+    /// `restart` starts it again with its kept data and returns when it answers. With a folder in `TICKPATH_BUS_PROOF`
+    /// it writes a row of the table there.
     pub fn run<B>(&self, broker: &mut B, kill: fn(&mut B), restart: fn(&mut B)) -> Counts {
         let falls = AtomicU64::new(0);
         let mut fall = |pause_ns| {
@@ -98,7 +98,7 @@ impl Kills<'_> {
         let connection = connect();
         let opened = connection.subscriber(&fixture.topic, Start::Now, Wait::Block);
         let mut subscriber = opened.unwrap_or_else(|e| panic!("{}: {e}", self.name));
-        // Nothing is to be overwritten: what does not come was lost.
+        // Nothing must be overwritten, so that a message that does not arrive was lost.
         let config = TopicConfig { capacity_bytes: 1 << 30, ..usual(&*connection) };
         let opened = connection.publisher(&fixture.topic, &config);
         let mut publisher = opened.unwrap_or_else(|e| panic!("{}: {e}", self.name));
@@ -107,7 +107,7 @@ impl Kills<'_> {
         std::thread::scope(|scope| {
             let publishing = scope.spawn(|| publish(&mut *publisher, &is_over, &has_ended));
             let receiving = scope.spawn(|| receive(&mut *subscriber, &has_ended, &falls, &came));
-            // Also where a thread of these has panicked the others are to end.
+            // The threads must end also if one of them has panicked.
             let is_new = |before| has_ended.load(Ordering::Acquire) || came.load(Ordering::Relaxed) > before;
             let mut await_load = || {
                 let before = came.load(Ordering::Relaxed);
@@ -134,7 +134,7 @@ impl Kills<'_> {
         counts
     }
 
-    /// `await_load` returns when a message has come.
+    /// Kills at random and counts the kills. `await_load` returns when a message has arrived.
     fn kill(&self, fixture: &Fixture<'_>, fall: &mut dyn FnMut(u64), await_load: &mut dyn FnMut()) -> Counts {
         let seed = HostClock::get().expect("the host has a clock").ticks();
         println!("seed {seed}");
@@ -163,21 +163,22 @@ impl Kills<'_> {
     }
 }
 
-/// What the publisher was told: how many calls left a message unknown, and which numbers were published.
+/// The publisher's result: the number of calls that left a message in doubt, and the published numbers.
 #[derive(Debug, Default)]
 struct Sent {
     unknown: u64,
     published: Vec<u64>,
 }
 
-/// What came: numbers in their order, each with whether a gap was told since the one before.
+/// The subscriber's result: numbers in the order of arrival, each with whether a gap was reported since the previous
+/// one.
 #[derive(Debug, Default)]
 struct Seen {
     gaps: u64,
     numbers: Vec<(u64, bool)>,
 }
 
-/// Publishes numbers until it is over, and then the last message, until somebody has seen one.
+/// Publishes numbers until the run is over, and then the last message until the subscriber has seen it.
 fn publish(publisher: &mut dyn Publisher, is_over: &AtomicBool, has_ended: &AtomicBool) -> Sent {
     let (mut sent, mut number) = (Sent::default(), 0u64);
     while !is_over.load(Ordering::Acquire) {
@@ -185,7 +186,7 @@ fn publish(publisher: &mut dyn Publisher, is_over: &AtomicBool, has_ended: &Atom
             sent.published.push(number);
             number += 1;
         }
-        // A load, and not a flood: others are to come in between, and a server cuts off who cannot follow.
+        // Limits the load: other publishers must get turns, and a server disconnects a subscriber that cannot keep up.
         sleep_ns(if number.is_multiple_of(32) { 5_000_000 } else { 100_000 });
     }
     while !has_ended.load(Ordering::Acquire) {
@@ -195,7 +196,8 @@ fn publish(publisher: &mut dyn Publisher, is_over: &AtomicBool, has_ended: &Atom
     sent
 }
 
-/// Publishes one message; true when it is known to be published. One that is unknown is sent again until it is known.
+/// Publishes one message; returns true when it is known to be published. A message in doubt is sent again until its
+/// fate is known.
 fn send(publisher: &mut dyn Publisher, kind: u8, number: u64, unknown: &mut u64) -> bool {
     let mut outcome = publisher.publish(number, kind, &number.to_le_bytes());
     while let Err(PublishError::Unknown(_)) = outcome {
@@ -213,7 +215,7 @@ fn send(publisher: &mut dyn Publisher, kind: u8, number: u64, unknown: &mut u64)
     }
 }
 
-/// Says that it is over, also where that is a panic.
+/// Guard that sets its flag when dropped, also by a panic.
 struct Ends<'a>(&'a AtomicBool);
 
 impl Drop for Ends<'_> {
@@ -222,7 +224,7 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// Receives until the last message. A broker that was away has brought nothing so long.
+/// Receives until the last message. The time that the broker was down does not count as a stall.
 fn receive(subscriber: &mut dyn Subscriber, has_ended: &AtomicBool, falls: &AtomicU64, came: &AtomicU64) -> Seen {
     let _ends = Ends(has_ended);
     let (mut seen, mut is_told, mut is_last) = (Seen::default(), false, false);
@@ -254,7 +256,7 @@ fn receive(subscriber: &mut dyn Subscriber, has_ended: &AtomicBool, falls: &Atom
 }
 
 impl Counts {
-    /// Holds what came against what was published.
+    /// Compares the numbers that arrived with those that were published.
     fn compare(&mut self, sent: &Sent, seen: &Seen) {
         self.published = sent.published.len() as u64;
         self.unknown = sent.unknown;
@@ -270,14 +272,14 @@ impl Counts {
             }
             expected = expected.max(number + 1);
         }
-        // What was published last, and did not come before the end.
+        // Messages that were published last, and did not arrive before the end.
         let behind = self.published.saturating_sub(expected);
         if seen.gaps > 0 { self.told += behind } else { self.in_silence += behind }
     }
 }
 
 impl fmt::Display for Counts {
-    /// Cells of a table.
+    /// Writes the cells of a table row.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { brokers, publishers, subscribers, published, unknown, received, .. } = self;
         let Self { gaps, told, in_silence, doubled, .. } = self;

@@ -1,4 +1,4 @@
-//! What is lent stays, and where nothing is lent nothing is lost for having asked.
+//! Cases of lent messages: they stay unchanged, and a refusal to lend loses nothing.
 
 use tickpath_clock::Wait;
 
@@ -7,7 +7,7 @@ use super::message::{Deadline, KIND, Tally, next, payload, publish, receive};
 use super::scratch::Topic;
 use crate::{LendError, Lending, Lent, Policy, Start, Subscriber};
 
-/// By each policy a topic lends its messages, or refuses in words.
+/// Checks for each policy that a topic lends its messages, or refuses with a reason.
 pub(super) fn lending(fixture: &Fixture<'_>) {
     let capabilities = fixture.topic("lend").capabilities();
     for &policy in capabilities.policies {
@@ -21,7 +21,8 @@ pub(super) fn lending(fixture: &Fixture<'_>) {
     assert_eq!(elsewhere, None, "a policy that does not exist here lends nothing");
 }
 
-/// What was lent stays when those who had the topic have gone, and others have gone on with it.
+/// Checks that lent messages stay unchanged after their subscriber and publisher have gone and another publisher
+/// continues.
 fn lends(topic: &Topic, policy: Policy) {
     const COUNT: u64 = 1_500;
     let mut subscriber = topic.subscriber(Start::Now, Wait::Adaptive);
@@ -30,7 +31,7 @@ fn lends(topic: &Topic, policy: Policy) {
     publish(&mut *publisher, 0..COUNT);
     let mut lent = Vec::new();
     for number in 0..COUNT {
-        // Who is lent messages may take others as copies.
+        // A subscriber may poll copies between lent messages.
         match number % 10 {
             7 => assert_eq!(next(&mut *subscriber, "in between"), (number, KIND, payload(number))),
             _ => lent.push(next_lent(&mut *subscriber, number)),
@@ -62,7 +63,7 @@ fn next_lent(subscriber: &mut dyn Subscriber, number: u64) -> (u64, Lent) {
     }
 }
 
-/// The refusal says what to do instead, and that gives all.
+/// Checks that a refusal has a reason, and that polling then returns every message.
 fn refuses(topic: &Topic, policy: Policy) {
     let mut publisher = topic.publisher_by(policy);
     let mut subscriber = topic.subscriber(Start::Now, Wait::Adaptive);

@@ -1,4 +1,4 @@
-//! Messages that show if they are torn, and the tally of what came.
+//! Messages that show whether they are torn, and the tally of those that arrived.
 
 use std::ops::Range;
 
@@ -7,26 +7,26 @@ use tickpath_clock::{Clock, HostClock, sleep_ns};
 use crate::origin::mix;
 use crate::{Capabilities, Event, Gap, PublishError, Publisher, Subscriber};
 
-/// The kind of numbered messages.
+/// Kind of numbered messages.
 pub(super) const KIND: u8 = 16;
 
-/// The kind of the last one.
+/// Kind of the last message.
 pub(super) const LAST: u8 = 255;
 
-/// The longest numbered message, in bytes.
+/// Max length of a numbered message, in bytes.
 const MAX_BYTES: u64 = 4096;
 
-/// How long anything may take before it counts as hanging.
+/// Time after which an operation counts as hanging, in nanoseconds.
 const PATIENCE_NS: i64 = 60_000_000_000;
 
-/// The payload of a number, 0 to 4,096 bytes. The number itself is the stamp.
+/// Returns the payload for a number, 0 to 4,096 bytes. The number itself is the stamp.
 pub(super) fn payload(number: u64) -> Vec<u8> {
     let bytes = (mix(number) % (MAX_BYTES + 1)) as usize;
     let words = (0..bytes.div_ceil(8) as u64).flat_map(|word| mix(number ^ word << 40).to_le_bytes());
     words.take(bytes).collect()
 }
 
-/// Publishes these numbers.
+/// Publishes the messages of these numbers.
 pub(super) fn publish(publisher: &mut dyn Publisher, numbers: Range<u64>) {
     for number in numbers {
         let published = publisher.publish(number, KIND, &payload(number));
@@ -34,7 +34,7 @@ pub(super) fn publish(publisher: &mut dyn Publisher, numbers: Range<u64>) {
     }
 }
 
-/// Publishes from this number on until the topic is full; gives the number that did not fit.
+/// Publishes from this number on until the topic is full; returns the number that did not fit.
 pub(super) fn publish_until_full(publisher: &mut dyn Publisher, first: u64) -> u64 {
     for number in first..first + 100_000 {
         match publisher.publish(number, KIND, &payload(number)) {
@@ -46,7 +46,7 @@ pub(super) fn publish_until_full(publisher: &mut dyn Publisher, first: u64) -> u
     panic!("a topic that was asked for a mebibyte is not full after 100,000 messages");
 }
 
-/// Polls until this is so.
+/// Polls until the condition holds.
 pub(super) fn receive(
     subscriber: &mut dyn Subscriber,
     tally: &mut Tally,
@@ -63,7 +63,7 @@ pub(super) fn receive(
     }
 }
 
-/// Stamp, kind and payload of the next event, which must be a message.
+/// Returns stamp, kind and payload of the next event, which must be a message.
 pub(super) fn next(subscriber: &mut dyn Subscriber, what: &str) -> (u64, u8, Vec<u8>) {
     let deadline = Deadline::new();
     let mut found = None;
@@ -80,7 +80,7 @@ pub(super) fn next(subscriber: &mut dyn Subscriber, what: &str) -> (u64, u8, Vec
     found.expect("found")
 }
 
-/// Checks that nothing comes.
+/// Checks that no event arrives.
 pub fn stays_quiet(subscriber: &mut dyn Subscriber) {
     for _ in 0..10 {
         let polled = subscriber.poll(8, &mut |event| panic!("something came where nothing was published: {event:?}"));
@@ -89,7 +89,7 @@ pub fn stays_quiet(subscriber: &mut dyn Subscriber) {
     }
 }
 
-/// Looks every few milliseconds whether this is so, for a minute or two.
+/// Checks every few milliseconds whether the condition holds, for a minute or two.
 pub fn until(mut is_so: impl FnMut() -> bool) {
     for _ in 0..20_000 {
         if is_so() {
@@ -100,14 +100,14 @@ pub fn until(mut is_so: impl FnMut() -> bool) {
     panic!("it never came to be so");
 }
 
-/// Ends what hangs.
+/// Time limit that ends a test that hangs.
 pub(super) struct Deadline {
     clock: HostClock,
     start: u64,
 }
 
 impl Deadline {
-    /// A minute from now.
+    /// Starts a limit of one minute.
     pub fn new() -> Self {
         let clock = HostClock::get().expect("the host has a clock");
         Self { clock, start: clock.ticks() }
@@ -122,28 +122,28 @@ impl Deadline {
     }
 }
 
-/// What a subscriber got, checked message by message: whole, in order, each once, and nothing lost without being told.
+/// Messages that a subscriber got, each checked: whole, in order, once, and no loss without a report.
 #[derive(Debug)]
 pub(super) struct Tally {
-    /// Messages that came.
+    /// Messages that arrived.
     pub received: u64,
-    /// Messages that were told as missed.
+    /// Messages that were reported as missed.
     pub missed: u64,
-    /// The message of kind [`LAST`] has come.
+    /// The message of kind [`LAST`] has arrived.
     pub is_last: bool,
-    /// Where in the topic the next message lies: its sequence number, or its own number where there is none.
+    /// Sequence number of the next message in the topic, or the message's own number where there is none.
     next: Option<u64>,
-    /// The transport counts.
+    /// The transport has sequence numbers.
     sequences: bool,
-    /// Publishers come and go, and each begins with the number 0.
+    /// Publishers start and stop, and each begins with the number 0.
     restarts: bool,
-    /// What would come next of publishers before the last one: of one that was killed, the last words may come behind the
-    /// next one's first, which went by another connection.
+    /// Next numbers of publishers before the last one: the last messages of a killed publisher may arrive after the
+    /// next publisher's first, which used another connection.
     tails: Vec<u64>,
 }
 
 impl Tally {
-    /// For one publisher, whose next message has this number.
+    /// Creates the tally of one publisher, whose next message has this number.
     pub fn from(first: u64, capabilities: &Capabilities) -> Self {
         Self {
             received: 0,
@@ -156,17 +156,17 @@ impl Tally {
         }
     }
 
-    /// For publishers that each begin at 0, from somewhere in the middle on.
+    /// Creates the tally of publishers that each begin at 0, joined in the middle.
     pub fn of_many(capabilities: &Capabilities) -> Self {
         Self { next: None, restarts: true, ..Self::from(0, capabilities) }
     }
 
-    /// The number or sequence number that comes next.
+    /// Returns the next number or sequence number.
     pub fn next(&self) -> u64 {
         self.next.unwrap_or(0)
     }
 
-    /// Takes in one event.
+    /// Checks and counts one event.
     pub fn event(&mut self, event: Event<'_>) {
         match event {
             Event::Gap(Gap::Missed(missed)) => {

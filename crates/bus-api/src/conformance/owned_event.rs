@@ -1,29 +1,29 @@
-//! What a test of a transport's own sees, as something to compare.
+//! Owned events that a transport's own tests can compare.
 
 use tickpath_clock::sleep_ns;
 
 use crate::{Event, Gap, Puller, Subscriber};
 
-/// Looks of a millisecond or two each before a test gives up.
+/// Max polls, of a millisecond or two each, before a test gives up.
 const LOOKS: u32 = 60_000;
 
-/// An event that stays.
+/// Owned copy of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OwnedEvent {
     /// A message.
     Message {
-        /// Its place in the topic, where that is counted.
+        /// Sequence number in the topic, where there is one.
         sequence: Option<u64>,
-        /// Its stamp.
+        /// Stamp of the message.
         stamp: u64,
-        /// Its payload.
+        /// Payload of the message.
         payload: Vec<u8>,
     },
-    /// What another program published.
+    /// A message of another program.
     Foreign {
-        /// Its place in the topic, where that is counted.
+        /// Sequence number in the topic, where there is one.
         sequence: Option<u64>,
-        /// Its bytes.
+        /// Bytes of the message.
         bytes: Vec<u8>,
     },
     /// A loss.
@@ -31,22 +31,22 @@ pub enum OwnedEvent {
 }
 
 impl OwnedEvent {
-    /// A message that is to come, where none is counted.
+    /// Creates an expected message without a sequence number.
     pub fn message(stamp: u64, payload: &[u8]) -> Self {
         Self::Message { sequence: None, stamp, payload: payload.to_vec() }
     }
 
-    /// A message that is to come, at this place in the topic.
+    /// Creates an expected message with this sequence number.
     pub fn at(sequence: u64, stamp: u64, payload: &[u8]) -> Self {
         Self::Message { sequence: Some(sequence), stamp, payload: payload.to_vec() }
     }
 
-    /// What another program publishes.
+    /// Creates an expected message of another program.
     pub fn foreign(sequence: Option<u64>, bytes: impl AsRef<[u8]>) -> Self {
         Self::Foreign { sequence, bytes: bytes.as_ref().to_vec() }
     }
 
-    /// Without what it lends.
+    /// Copies an event.
     pub(super) fn of(event: Event<'_>) -> Self {
         match event {
             Event::Message(message) => {
@@ -58,7 +58,7 @@ impl OwnedEvent {
     }
 }
 
-/// The next event, waited for up to a minute or two.
+/// Returns the next event, after waiting up to a minute or two.
 pub fn next_event(subscriber: &mut dyn Subscriber) -> OwnedEvent {
     let mut next = None;
     for _ in 0..LOOKS {
@@ -73,8 +73,8 @@ pub fn next_event(subscriber: &mut dyn Subscriber) -> OwnedEvent {
     panic!("nothing came");
 }
 
-/// Stamps of the next so many messages, each with whether it is marked as redelivered; waited for up to a minute or two.
-/// None is acknowledged.
+/// Returns the stamps of the next messages, each with whether it is marked as redelivered, after waiting up to a minute
+/// or two. None is acknowledged.
 pub fn pull_stamps(puller: &mut dyn Puller, count: usize) -> Vec<(u64, bool)> {
     let mut came = Vec::new();
     for _ in 0..LOOKS {
@@ -90,7 +90,7 @@ pub fn pull_stamps(puller: &mut dyn Puller, count: usize) -> Vec<(u64, bool)> {
     panic!("only {} of {count} messages came: {came:?}", came.len());
 }
 
-/// The next event, which is another program's: its bytes, and the details beside them; waited for as [`next_event`] does.
+/// Returns bytes and details of the next event, which must be of another program, after waiting as [`next_event`] does.
 pub fn next_foreign(subscriber: &mut dyn Subscriber) -> (Vec<u8>, Option<String>) {
     let mut found = None;
     for _ in 0..LOOKS {

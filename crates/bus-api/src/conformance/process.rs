@@ -1,4 +1,4 @@
-//! Cases in which processes that publish or subscribe are killed.
+//! Cases in which publisher or subscriber processes are killed.
 
 use tickpath_clock::{Clock, HostClock, Wait, sleep_ns};
 
@@ -9,7 +9,7 @@ use super::role::Role;
 use crate::origin::mix;
 use crate::{Policy, PublisherState, Start};
 
-/// A killed publisher is seen to be gone; the next one goes on, and subscribers go on with it.
+/// Checks that a killed publisher is detected as gone, and that subscribers continue with the next publisher.
 pub(super) fn publisher_killed(fixture: &Fixture<'_>) {
     let topic = fixture.topic("publisher-killed");
     let capabilities = topic.capabilities();
@@ -34,7 +34,7 @@ pub(super) fn publisher_killed(fixture: &Fixture<'_>) {
     topic.check_kept(&tally);
 }
 
-/// A killed subscriber holds up nobody, not even on a topic that waits for it.
+/// Checks that a killed subscriber blocks no publisher, not even on a topic that waits for its subscribers.
 pub(super) fn subscriber_killed(fixture: &Fixture<'_>) {
     const HALF: u64 = 250;
     let topic = fixture.topic("subscriber-killed");
@@ -70,7 +70,7 @@ fn full_for_a_killed_one(fixture: &Fixture<'_>) {
     receive(&mut *subscriber, &mut tally, "after the kill", |tally| tally.next() == full + 10);
 }
 
-/// A sleeper that is killed takes nobody's waking with it.
+/// Checks that a killed sleeping subscriber takes no wake-up away from the others.
 pub(super) fn sleeper_killed(fixture: &Fixture<'_>) {
     const LONG_NS: u64 = 120_000_000_000;
     let topic = fixture.topic("sleeper-killed");
@@ -80,7 +80,7 @@ pub(super) fn sleeper_killed(fixture: &Fixture<'_>) {
     let deadline = Deadline::new();
     for round in 0..5 {
         let mut child = Running::start(fixture, Role::Sleeper, &topic.name);
-        // Time to fall asleep; if it has not, the case checks less.
+        // Leaves time to fall asleep; if the child is still awake, the case checks less.
         sleep_ns(20_000_000);
         child.kill();
         publisher = std::thread::scope(|scope| {
@@ -100,9 +100,9 @@ pub(super) fn sleeper_killed(fixture: &Fixture<'_>) {
     stays_quiet(&mut *subscriber);
 }
 
-/// Whatever a process was doing when it was killed, the next one starts, publishes and receives.
+/// Checks that a process starts, publishes and receives, whatever the previous one was doing when it was killed.
 pub(super) fn killed_anywhere(fixture: &Fixture<'_>) {
-    /// The first number of the next publisher, which no killed one comes to.
+    /// First number of the case's own publisher, which no killed publisher reaches.
     const OURS: u64 = 1 << 40;
     let topic = fixture.topic("killed-anywhere");
     let seed = HostClock::get().expect("the host has a clock").ticks();
@@ -116,7 +116,7 @@ pub(super) fn killed_anywhere(fixture: &Fixture<'_>) {
         let mut subscriber = topic.subscriber(Start::Now, Wait::Yield);
         publish(&mut *publisher, OURS..OURS + 3);
         for number in OURS..OURS + 3 {
-            // The killed one's last words may come in between: they went by another connection.
+            // The last messages of the killed publisher may arrive in between, because they used another connection.
             while next(&mut *subscriber, role.name()).0 != number {}
         }
     }

@@ -1,4 +1,4 @@
-//! Pushing and pulling numbered messages, and what came of them.
+//! Pushing and pulling of numbered messages, and their results.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -8,22 +8,22 @@ use tickpath_clock::sleep_ns;
 use super::message::{Deadline, KIND, payload};
 use crate::{PublishError, Pulled, Puller, Pusher};
 
-/// How long a puller that sleeps waits at a time.
+/// Time for which a sleeping puller waits at once, in nanoseconds.
 const PAUSE_NS: u64 = 10_000_000;
 
-/// What pullers got of numbered messages; each message is checked to be whole.
+/// Numbered messages that pullers got, each checked to be whole.
 #[derive(Debug, Default)]
 pub(super) struct Taken {
-    /// Numbers in the order of coming, without the messages that were marked as redelivered.
+    /// Numbers in the order of arrival, without messages marked as redelivered.
     pub fresh: Vec<u64>,
-    /// Numbers of messages that were marked.
+    /// Numbers of marked messages.
     pub again: Vec<u64>,
-    /// Sequence numbers in the order of coming, where the transport gives them.
+    /// Sequence numbers in the order of arrival, where the transport gives them.
     pub sequences: Vec<u64>,
 }
 
 impl Taken {
-    /// Takes in one message.
+    /// Checks and records one message.
     pub fn take(&mut self, pulled: Pulled<'_>) {
         let message = pulled.message;
         let number = message.stamp;
@@ -32,18 +32,18 @@ impl Taken {
         if pulled.redelivered { self.again.push(number) } else { self.fresh.push(number) }
     }
 
-    /// Messages that came.
+    /// Returns the number of messages that arrived.
     pub fn count(&self) -> usize {
         self.fresh.len() + self.again.len()
     }
 
-    /// All numbers, the marked ones last.
+    /// Returns all numbers, the marked ones last.
     pub fn all(&self) -> Vec<u64> {
         [&self.fresh[..], &self.again[..]].concat()
     }
 }
 
-/// Pushes these numbers; where the queue is full, waits for whoever pulls.
+/// Pushes these numbers; waits for a puller where the queue is full.
 pub(super) fn push(pusher: &mut dyn Pusher, numbers: Range<u64>) {
     for number in numbers {
         let deadline = Deadline::new();
@@ -54,7 +54,7 @@ pub(super) fn push(pusher: &mut dyn Pusher, numbers: Range<u64>) {
     }
 }
 
-/// Pushes a number; false where the queue is full.
+/// Pushes a number; returns false where the queue is full.
 pub(super) fn try_push(pusher: &mut dyn Pusher, number: u64) -> bool {
     match pusher.push(number, KIND, &payload(number)) {
         Ok(()) => true,
@@ -63,7 +63,7 @@ pub(super) fn try_push(pusher: &mut dyn Pusher, number: u64) -> bool {
     }
 }
 
-/// Pulls once, and acknowledges what came; where nothing came, waits a moment. Gives how many came.
+/// Pulls once, and acknowledges the messages; waits a moment if there are none. Returns their number.
 pub(super) fn pull(puller: &mut dyn Puller, taken: &mut Taken, limit: usize, what: &str) -> usize {
     let pulled = look(puller, taken, limit, what);
     if pulled > 0 {
@@ -72,7 +72,7 @@ pub(super) fn pull(puller: &mut dyn Puller, taken: &mut Taken, limit: usize, wha
     pulled
 }
 
-/// Pulls and acknowledges until this is so.
+/// Pulls and acknowledges until the condition holds.
 pub(super) fn pull_until(
     puller: &mut dyn Puller,
     taken: &mut Taken,
@@ -83,7 +83,7 @@ pub(super) fn pull_until(
     while !is_done(&*taken) {
         let fresh = taken.fresh.len();
         pull(puller, taken, 64, what);
-        // What comes again and again is no progress.
+        // Redelivered messages are no progress.
         if taken.fresh.len() > fresh {
             deadline = Deadline::new();
         }
@@ -91,7 +91,7 @@ pub(super) fn pull_until(
     }
 }
 
-/// Pulls exactly so many, and acknowledges none.
+/// Pulls exactly this many messages, and acknowledges none.
 pub(super) fn hold(puller: &mut dyn Puller, taken: &mut Taken, count: usize, what: &str) {
     let deadline = Deadline::new();
     let mut missing = count;
@@ -101,7 +101,7 @@ pub(super) fn hold(puller: &mut dyn Puller, taken: &mut Taken, count: usize, wha
     }
 }
 
-/// Stamp, kind and payload of the next message, which is acknowledged.
+/// Returns stamp, kind and payload of the next message, and acknowledges it.
 pub(super) fn next(puller: &mut dyn Puller, what: &str) -> (u64, u8, Vec<u8>) {
     let deadline = Deadline::new();
     let mut found = None;
@@ -119,7 +119,7 @@ pub(super) fn next(puller: &mut dyn Puller, what: &str) -> (u64, u8, Vec<u8>) {
     found.expect("found")
 }
 
-/// Checks that nothing comes.
+/// Checks that no message arrives.
 pub(super) fn stays_empty(puller: &mut dyn Puller) {
     for _ in 0..10 {
         let pulled = puller.pull(8, &mut |pulled| panic!("something came where nothing can be: {pulled:?}"));
@@ -128,7 +128,7 @@ pub(super) fn stays_empty(puller: &mut dyn Puller) {
     }
 }
 
-/// Checks that these numbers came, each once, in whatever order.
+/// Checks that exactly these numbers arrived, each once, in any order.
 pub(super) fn each_once(came: &[u64], expected: impl IntoIterator<Item = u64>, what: &str) {
     none_twice(came, what);
     let came: BTreeSet<u64> = came.iter().copied().collect();
@@ -138,7 +138,7 @@ pub(super) fn each_once(came: &[u64], expected: impl IntoIterator<Item = u64>, w
     assert!(lost.is_empty() && wrong.is_empty(), "{what}: lost {lost:?}, and got what is not to come: {wrong:?}");
 }
 
-/// Checks that no number came twice.
+/// Checks that no number arrived twice.
 pub(super) fn none_twice(came: &[u64], what: &str) {
     let mut sorted = came.to_vec();
     sorted.sort_unstable();
@@ -146,7 +146,7 @@ pub(super) fn none_twice(came: &[u64], what: &str) {
     assert!(twice.is_empty(), "{what}: came more than once: {twice:?}");
 }
 
-/// Pulls once; where nothing came, waits a moment. Gives how many came.
+/// Pulls once; waits a moment if nothing arrived. Returns the number of messages.
 fn look(puller: &mut dyn Puller, taken: &mut Taken, limit: usize, what: &str) -> usize {
     let before = taken.count();
     let pulled = puller.pull(limit, &mut |pulled| taken.take(pulled));
@@ -159,7 +159,7 @@ fn look(puller: &mut dyn Puller, taken: &mut Taken, limit: usize, what: &str) ->
     pulled
 }
 
-/// What was held and not acknowledged came again, marked.
+/// Checks that messages that were held and not acknowledged are marked as redelivered.
 pub(super) fn check_marked(taken: &Taken, held: &[u64]) {
     let unmarked: Vec<_> = held.iter().filter(|number| !taken.again.contains(number)).collect();
     assert!(unmarked.is_empty(), "these were held by another puller, and are not marked as redelivered: {unmarked:?}");

@@ -36,7 +36,7 @@ pub const QUEUE_CASES: &[(&str, Case)] = &[
     ("killed_anywhere", queue_process::killed_anywhere),
 ];
 
-/// One puller gets every message once, whole, unmarked, and in the order of pushing where that is promised.
+/// Checks that one puller gets every message once, whole, unmarked, and in the order of pushing where that is promised.
 fn order(fixture: &Fixture<'_>) {
     const COUNT: u64 = 600;
     for queue in fixture.queues("order") {
@@ -62,7 +62,7 @@ fn order(fixture: &Fixture<'_>) {
     }
 }
 
-/// A batch is its messages; where one does not fit, those before it are pushed and counted.
+/// Checks that a batch arrives as its messages; if one does not fit, those before it are pushed and counted.
 fn batch(fixture: &Fixture<'_>) {
     let queue = fixture.queue("batch");
     let mut puller = queue.puller(Wait::Yield);
@@ -86,7 +86,7 @@ fn batch(fixture: &Fixture<'_>) {
     assert!(came == expected, "the batches came with other messages, or in another order");
 }
 
-/// Pullers share the messages: each message comes to one of them, once.
+/// Checks that pullers share the messages: each goes to one of them, once.
 fn shared(fixture: &Fixture<'_>) {
     const COUNT: u64 = 3_000;
     for queue in fixture.queues("shared") {
@@ -103,7 +103,7 @@ fn shared(fixture: &Fixture<'_>) {
     }
 }
 
-/// What is pushed before anybody pulls is there for who comes, where that is promised.
+/// Checks that messages pushed before there is a puller are kept for the next one, where that is promised.
 fn kept(fixture: &Fixture<'_>) {
     for queue in fixture.queues("kept") {
         if !queue.capabilities().keeps_without_puller {
@@ -118,7 +118,8 @@ fn kept(fixture: &Fixture<'_>) {
     }
 }
 
-/// At least once: what was acknowledged never comes again. What a puller held when it was dropped does, marked.
+/// Checks, at least once, that acknowledged messages are never redelivered, and that those held by a dropped puller
+/// are, marked.
 fn acknowledge(fixture: &Fixture<'_>) {
     let Some(queue) = fixture.queue_if_supported("acknowledge", Delivery::AtLeastOnce) else { return };
     let [mut done, mut held, mut rest] = <[Taken; 3]>::default();
@@ -139,7 +140,7 @@ fn acknowledge(fixture: &Fixture<'_>) {
     }
 }
 
-/// At most once: what was handed over never comes again, also if nobody acknowledged it; the rest is kept.
+/// Checks, at most once, that delivered messages never come again, even unacknowledged, and that the rest is kept.
 fn at_most_once(fixture: &Fixture<'_>) {
     let Some(queue) = fixture.queue_if_supported("taken", Delivery::AtMostOnce) else { return };
     if !queue.capabilities().keeps_without_puller {
@@ -157,7 +158,7 @@ fn at_most_once(fixture: &Fixture<'_>) {
     each_once(&rest.all(), (0..50).filter(|number| !gone.contains(number)), "after a dropped puller");
 }
 
-/// A delivery that does not exist here is refused in words.
+/// Checks that a kind of delivery that does not exist here is refused with a clear error.
 fn unsupported(fixture: &Fixture<'_>) {
     for delivery in Delivery::ALL {
         let queue = fixture.queue_by("unsupported", delivery);
@@ -168,7 +169,7 @@ fn unsupported(fixture: &Fixture<'_>) {
     }
 }
 
-/// A queue has one pusher where the transport says so, and the second is told who the first one is.
+/// Checks that a queue has one pusher where the transport says so, and that the error of the second names the first.
 fn second_pusher(fixture: &Fixture<'_>) {
     let queue = fixture.queue("second");
     let mut puller = queue.puller(Wait::Block);
@@ -191,14 +192,15 @@ fn second_pusher(fixture: &Fixture<'_>) {
     each_once(&taken.all(), 0..2, "two pushers");
 }
 
-/// How many messages wait is told where the transport can; in a queue that is not there none do.
+/// Checks that the number of waiting messages is reported where the transport can; a queue that does not exist has
+/// none.
 fn count(fixture: &Fixture<'_>) {
     for queue in fixture.queues("count") {
         queue.until_waiting(0);
         if !queue.capabilities().keeps_without_puller {
             return;
         }
-        // Nobody pulls yet: what a puller has fetched ahead may not count.
+        // There is no puller yet: messages that a puller has prefetched may not count.
         push(&mut *queue.pusher(), 0..25);
         queue.until_waiting(25);
         let mut puller = queue.puller(Wait::Block);
@@ -208,7 +210,7 @@ fn count(fixture: &Fixture<'_>) {
     }
 }
 
-/// The empty payload passes, and the longest; a longer one is refused with the limit, and the limit is true.
+/// Checks that the empty and the longest payload pass, and that a longer one is refused with the true limit.
 fn sizes(fixture: &Fixture<'_>) {
     const FAR_TOO_LARGE: usize = 1 << 25;
     let queue = fixture.queue("sizes");
@@ -228,7 +230,7 @@ fn sizes(fixture: &Fixture<'_>) {
     }
 }
 
-/// Kinds from 16 on are the user's and come as they were sent, with their stamps; lower ones are refused.
+/// Checks that kinds from 16 on arrive as sent, with their stamps, and that lower, reserved kinds are refused.
 fn kinds(fixture: &Fixture<'_>) {
     let queue = fixture.queue("kinds");
     let mut puller = queue.puller(Wait::Yield);
@@ -247,7 +249,7 @@ fn kinds(fixture: &Fixture<'_>) {
     stays_empty(&mut *puller);
 }
 
-/// Names that could leave the place, or that another transport could not carry, are refused everywhere, in words.
+/// Checks that names that could leave the place, or that another transport could not carry, are refused everywhere.
 fn names(fixture: &Fixture<'_>) {
     let connection = (fixture.connect)();
     let config = config(surest_delivery(&*connection));
@@ -265,7 +267,7 @@ fn names(fixture: &Fixture<'_>) {
     }
 }
 
-/// However a puller waits, each message ends its waiting.
+/// Checks that each message ends the waiting of a puller, however it waits.
 fn waiting(fixture: &Fixture<'_>) {
     const COUNT: u64 = 100;
     const LONG_NS: u64 = 120_000_000_000;
@@ -287,7 +289,7 @@ fn waiting(fixture: &Fixture<'_>) {
                 while taken.count() as u64 <= number {
                     puller.wait(LONG_NS);
                     puller.pull(8, &mut |pulled| taken.take(pulled)).expect("pulled");
-                    // One that is not woken sleeps beyond this.
+                    // A puller that is not woken sleeps beyond this deadline.
                     deadline.check(wait.name());
                 }
                 puller.acknowledge().expect("acknowledged");
@@ -297,7 +299,7 @@ fn waiting(fixture: &Fixture<'_>) {
     }
 }
 
-/// A queue can be removed, also twice, also if it never was: what was in it is gone, and its name is free.
+/// Checks that a queue can be removed, also twice or if it never existed: its messages are gone, and its name is free.
 fn removal(fixture: &Fixture<'_>) {
     for queue in fixture.queues("removal") {
         queue.remove();
@@ -321,10 +323,10 @@ fn check_rising(numbers: &[u64]) {
     assert!(numbers.is_sorted_by(|a, b| a < b), "not in the order of pushing: {numbers:?}");
 }
 
-/// Pulls until all who pull together have so many.
+/// Pulls until all threads together have this many messages.
 fn pull_together(mut puller: Box<dyn Puller>, together: &AtomicU64, count: u64) -> Taken {
     let mut taken = Taken::default();
-    // Starts anew with each message: it is for standing still.
+    // Restarts with each message, because it detects a stall and not a slow run.
     let mut deadline = Deadline::new();
     while together.load(Ordering::Relaxed) < count {
         let pulled = pull(&mut *puller, &mut taken, 16, "shared");

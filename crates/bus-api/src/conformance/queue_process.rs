@@ -1,4 +1,4 @@
-//! Cases in which processes that push or pull are killed.
+//! Cases in which pusher or puller processes are killed.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use super::scratch::Queue;
 use crate::origin::mix;
 use crate::{Delivery, Puller, Pusher};
 
-/// What a killed puller held comes to the next one, marked, and nothing is lost; at most once, what it took is gone.
+/// Checks that the messages of a killed puller are redelivered, marked, and none is lost; at most once, they are gone.
 pub(super) fn puller_killed(fixture: &Fixture<'_>) {
     const COUNT: u64 = 1_000;
     for queue in fixture.queues("puller-killed").map(Queue::mortal) {
@@ -42,9 +42,9 @@ pub(super) fn puller_killed(fixture: &Fixture<'_>) {
     }
 }
 
-/// What a killed pusher had pushed is there without a hole, each message once; the next pusher goes on.
+/// Checks that the messages of a killed pusher arrive without a hole, each once, and that the next pusher continues.
 pub(super) fn pusher_killed(fixture: &Fixture<'_>) {
-    /// The number that the next pusher begins with.
+    /// First number of the next pusher.
     const NEXT: u64 = 1 << 40;
     for round in 0..3 {
         let queue = fixture.queue(&format!("pusher-killed-{round}"));
@@ -55,7 +55,7 @@ pub(super) fn pusher_killed(fixture: &Fixture<'_>) {
         child.kill();
         let mut pusher = queue.pusher();
         std::thread::scope(|scope| {
-            // Beside the pulling: the child may have left the queue full.
+            // Pushes concurrently, because the child may have left the queue full.
             scope.spawn(move || push(&mut *pusher, NEXT..NEXT + 10));
             pull_until(&mut *puller, &mut taken, "after a killed pusher", |taken| {
                 let (old, new): (Vec<u64>, Vec<u64>) = taken.all().into_iter().partition(|&number| number < NEXT);
@@ -68,8 +68,8 @@ pub(super) fn pusher_killed(fixture: &Fixture<'_>) {
     }
 }
 
-/// Whatever pullers were doing when they were killed, the next one gets no message twice unless it is marked, the queue
-/// comes to be empty, and what is pushed then comes through.
+/// Checks that after pullers are killed at random moments, the next one gets no message twice unless it is marked, the
+/// queue becomes empty, and newly pushed messages arrive.
 pub(super) fn killed_anywhere(fixture: &Fixture<'_>) {
     const ROUNDS: u64 = 10;
     const COUNT: u64 = 200;
@@ -77,7 +77,7 @@ pub(super) fn killed_anywhere(fixture: &Fixture<'_>) {
     let is_kept = queue.capabilities().keeps_without_puller;
     let seed = HostClock::get().expect("the host has a clock").ticks();
     println!("seed {seed}");
-    // Where nothing is kept without a puller, one is there from the start.
+    // Where nothing is kept without a puller, one exists from the start.
     let early = (!is_kept).then(|| queue.puller(Wait::Block));
     let mut pusher = queue.pusher();
     for round in 0..ROUNDS {
@@ -98,7 +98,7 @@ pub(super) fn killed_anywhere(fixture: &Fixture<'_>) {
     none_twice(&taken.fresh, "messages that are not marked as redelivered");
 }
 
-/// Pushes these numbers, and kills the child after so many of them.
+/// Pushes these numbers, and kills the child after this many of them.
 fn push_and_kill(pusher: &mut dyn Pusher, numbers: Range<u64>, mut child: Running, after: u64) {
     let last = numbers.start + after;
     for number in numbers {
@@ -106,13 +106,13 @@ fn push_and_kill(pusher: &mut dyn Pusher, numbers: Range<u64>, mut child: Runnin
         if number == last {
             child.kill();
         }
-        // Else all would be pushed before a child is at work.
+        // Slows pushing down, so that not all is pushed before the child is at work.
         sleep_ns(200_000);
     }
 }
 
-/// Pushes from this number on until something of it comes: what is not kept, a server may give to a puller that it does
-/// not know to be dead yet. Gives the number after the last.
+/// Pushes from this number on until one of the new messages arrives, because a server may give unkept messages to a
+/// puller that it does not know to be dead yet. Returns the number after the last.
 fn push_until_one_comes(pusher: &mut dyn Pusher, puller: &mut dyn Puller, taken: &mut Taken, first: u64) -> u64 {
     let deadline = Deadline::new();
     let mut next = first;

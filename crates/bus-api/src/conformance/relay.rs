@@ -1,11 +1,11 @@
-//! A piece of network between a client and a server, which can forget its connections as a firewall does.
+//! TCP relay between a client and a server, which can drop its connections silently, as a firewall does.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A port of loopback that leads to a server's. It is gone with the test.
+/// Loopback port that forwards to a server's port. It closes with the test.
 pub struct Relay {
     address: SocketAddr,
     line: Arc<Line>,
@@ -14,21 +14,22 @@ pub struct Relay {
 struct Line {
     server: String,
     is_over: AtomicBool,
-    /// New connections are forgotten as soon as they are made.
+    /// New connections are dropped silently as soon as they are made.
     is_forgetful: AtomicBool,
-    /// Connections of earlier lives are forgotten: what either side says there goes nowhere, and no end is told.
+    /// Generation of connections: those of earlier generations are dropped silently, so their data is discarded and
+    /// they never end.
     life: AtomicU64,
     /// Both sides of each connection.
     sockets: Mutex<Vec<TcpStream>>,
 }
 
 impl Relay {
-    /// A relay to the server that listens there.
+    /// Creates a relay to the server at this address.
     pub fn to(server: &str) -> Self {
         Self::at(0, server)
     }
 
-    /// The same, which listens on this port.
+    /// Creates a relay that listens on this port.
     pub fn at(port: u16, server: &str) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", port)).expect("loopback has a port");
         let address = listener.local_addr().expect("it is bound");
@@ -44,18 +45,18 @@ impl Relay {
         Self { address, line }
     }
 
-    /// Where it listens.
+    /// Returns the address on which the relay listens.
     pub fn address(&self) -> String {
         self.address.to_string()
     }
 
-    /// Forgets every connection, and each that is made before [`heal`](Self::heal). None of them ends.
+    /// Drops every connection silently, and each one made before [`heal`](Self::heal). None of them ends.
     pub fn forget(&self) {
         self.line.is_forgetful.store(true, Ordering::SeqCst);
         self.line.life.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// New connections pass. Those that were forgotten stay so.
+    /// Lets new connections pass. Connections that were dropped stay so.
     pub fn heal(&self) {
         self.line.life.fetch_add(1, Ordering::SeqCst);
         self.line.is_forgetful.store(false, Ordering::SeqCst);
@@ -66,7 +67,7 @@ impl Drop for Relay {
     fn drop(&mut self) {
         self.line.is_over.store(true, Ordering::SeqCst);
         for socket in self.line.sockets.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
-            // It may have ended.
+            // The connection may have ended already.
             let _ = socket.shutdown(Shutdown::Both);
         }
         // Wakes the thread that accepts.
@@ -93,7 +94,7 @@ impl Line {
         }
     }
 
-    /// Until one side has gone, of which the other one is told unless the connection is forgotten.
+    /// Forwards bytes until one side closes. The other side is closed then, unless the connection is dropped silently.
     fn carry(&self, mut from: TcpStream, mut to: TcpStream, life: u64) {
         let is_forgotten = || self.is_forgetful.load(Ordering::SeqCst) || self.life.load(Ordering::SeqCst) != life;
         let mut bytes = vec![0; 64 << 10];
@@ -103,7 +104,7 @@ impl Line {
             }
         }
         if !is_forgotten() {
-            // The other side may have gone, too.
+            // The other side may have closed, too.
             let _ = to.shutdown(Shutdown::Both);
         }
     }

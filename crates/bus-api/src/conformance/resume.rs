@@ -1,4 +1,4 @@
-//! Cases of going on where another subscriber has stopped, and of what travels through a bridge.
+//! Cases of resuming after another subscriber, and of messages that pass a bridge.
 
 use tickpath_clock::Wait;
 
@@ -8,7 +8,8 @@ use super::owned_event::OwnedEvent;
 use super::scratch::Topic;
 use crate::{Event, Gap, Origin, Policy, Publisher, ResumeToken, Start, Subscriber, TopicConfig};
 
-/// Who starts behind a token gets what lies behind it, and nothing before, wherever the token was taken.
+/// Checks that a subscriber that starts after a token gets exactly the messages behind it, wherever the token was
+/// taken.
 pub(super) fn resume(fixture: &Fixture<'_>) {
     let topic = fixture.topic("resume");
     if !topic.capabilities().history {
@@ -29,7 +30,7 @@ pub(super) fn resume(fixture: &Fixture<'_>) {
     drop(first);
     publish(&mut *publisher, 100..120);
     for (token, count) in tokens {
-        // As it comes back from a file.
+        // Parses the token again, as if read from a file.
         let token: ResumeToken = token.to_string().parse().expect("a token is read as it was written");
         let mut second = topic.subscriber(Start::After(token), Wait::Yield);
         let come = collect(&mut *second, 120 - count as usize);
@@ -48,7 +49,7 @@ pub(super) fn resume(fixture: &Fixture<'_>) {
     assert_eq!(collect(&mut *behind, 10), numbers(120..130));
 }
 
-/// Behind a token of a topic that was removed and made anew all that is there is new, and that something is gone is told.
+/// Checks that after a token of a topic that was removed and created again, everything is new, and a loss is reported.
 pub(super) fn resume_anew(fixture: &Fixture<'_>) {
     let topic = fixture.topic("anew");
     if !topic.capabilities().history {
@@ -69,7 +70,7 @@ pub(super) fn resume_anew(fixture: &Fixture<'_>) {
     stays_quiet(&mut *second);
 }
 
-/// Behind a token exactly what was overwritten since is told as gone, where messages are counted.
+/// Checks that after a token the exact number of messages overwritten since is reported, where messages are counted.
 pub(super) fn resume_behind(fixture: &Fixture<'_>) {
     const COUNT: u64 = 1_500;
     let topic = fixture.topic("behind");
@@ -101,8 +102,8 @@ pub(super) fn resume_behind(fixture: &Fixture<'_>) {
     assert_eq!(next, COUNT);
 }
 
-/// What is carried keeps its origin on a broker: a copy comes not again, and what is missing of its publisher is told. A
-/// loss that is published comes as one, everywhere.
+/// Checks that a carried message keeps its origin on a broker, so that duplicates are dropped and its publisher's gaps
+/// reported. A published loss arrives as a loss on every transport.
 pub(super) fn carried(fixture: &Fixture<'_>) {
     let topic = fixture.topic("carried");
     let mut subscriber = topic.subscriber(Start::Now, Wait::Yield);
@@ -115,7 +116,7 @@ pub(super) fn carried(fixture: &Fixture<'_>) {
     if is_kept {
         publisher.carry(at(10), 10, KIND, &payload(10)).expect("carried");
         assert_eq!(collect(&mut *subscriber, 2), [vec![OwnedEvent::Gap(Gap::Missed(2))], numbers(10..11)].concat());
-        // Some servers drop copies themselves.
+        // Some servers drop duplicates themselves.
         assert!(matches!(subscriber.duplicates(), Some(0 | 2)), "{:?} came again", subscriber.duplicates());
         assert_eq!(subscriber.late(), Some(0));
         for number in [9, 9, 11] {
@@ -130,7 +131,7 @@ pub(super) fn carried(fixture: &Fixture<'_>) {
         assert_eq!(collect(&mut *subscriber, 1), [OwnedEvent::Gap(gap)]);
     }
     if is_kept {
-        // It is part of the loss that was told.
+        // The missing numbers are part of the loss that was reported.
         publisher.carry(at(14), 14, KIND, &payload(14)).expect("carried");
         assert_eq!(collect(&mut *subscriber, 1), numbers(14..15));
     }
@@ -139,7 +140,8 @@ pub(super) fn carried(fixture: &Fixture<'_>) {
     stays_quiet(&mut *subscriber);
 }
 
-/// Takes what was carried as 5, 6, 6, 5, 7 and a message of the publisher's own; true if the copies did not come.
+/// Takes the messages carried as 5, 6, 6, 5, 7 and one of the publisher's own; returns true if the duplicates did not
+/// arrive.
 fn is_origin_kept(topic: &Topic, subscriber: &mut dyn Subscriber, publisher: &mut dyn Publisher) -> bool {
     publish(publisher, 8..9);
     let came = collect(subscriber, 4);
@@ -167,7 +169,7 @@ fn uncounted(event: Event<'_>) -> OwnedEvent {
     }
 }
 
-/// The next events, without sequence numbers.
+/// Returns the next events, without sequence numbers.
 fn collect(subscriber: &mut dyn Subscriber, count: usize) -> Vec<OwnedEvent> {
     let mut events = Vec::new();
     let deadline = Deadline::new();

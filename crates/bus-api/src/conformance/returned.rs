@@ -1,4 +1,4 @@
-//! Cases of messages that a puller does not want: one is given back, and one that nobody takes goes to the dead letters.
+//! Cases of unwanted messages: one is given back, and one that is never acknowledged becomes a dead letter.
 
 use std::num::NonZeroU32;
 
@@ -10,7 +10,7 @@ use super::pull::{next, push, stays_empty};
 use super::scratch::Queue;
 use crate::{Delivery, Puller, ReceiveError, dead_letter_queue};
 
-/// A message as it came.
+/// A message as it arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Came {
     number: u64,
@@ -19,7 +19,8 @@ struct Came {
     tag: u64,
 }
 
-/// One message goes back, and comes again, marked; the others are acknowledged. What is not there to give is refused.
+/// Checks that a message that is given back is redelivered, marked, while the others are acknowledged; a message that
+/// the puller does not hold is refused.
 pub(super) fn give_back(fixture: &Fixture<'_>) {
     let Some(queue) = fixture.queue_if_supported("given_back", Delivery::AtLeastOnce) else { return };
     let capabilities = queue.capabilities();
@@ -48,7 +49,7 @@ pub(super) fn give_back(fixture: &Fixture<'_>) {
     assert!(again.iter().all(|came| came.redelivered && came.deliveries == counted(2)), "{again:?}");
     let acknowledged = puller.give_back(held[0].tag).expect_err("it is acknowledged");
     assert!(matches!(acknowledged, ReceiveError::NotAcknowledged(_)), "{acknowledged}");
-    // To another puller, too.
+    // Redelivery goes to another puller, too.
     puller.give_back(again[0].tag).expect("given back");
     puller.acknowledge().expect("acknowledged");
     drop(puller);
@@ -60,8 +61,8 @@ pub(super) fn give_back(fixture: &Fixture<'_>) {
     queue.until_waiting(0);
 }
 
-/// A message that was delivered as often as the limit says goes to the dead letters, whole, and comes never again; where
-/// deliveries are not counted a limit is refused.
+/// Checks that a message delivered as often as the limit goes to the dead-letter queue, whole, and is never
+/// redelivered. Where deliveries are not counted, a limit is refused.
 pub(super) fn dead_letters(fixture: &Fixture<'_>) {
     const LIMIT: u32 = 3;
     let Some(mut queue) = fixture.queue_if_supported("limited", Delivery::AtLeastOnce) else { return };
@@ -80,7 +81,7 @@ pub(super) fn dead_letters(fixture: &Fixture<'_>) {
     push(&mut *queue.pusher(), 0..3);
     let mut deliveries = Vec::new();
     let (mut acknowledged, deadline) = (0, Deadline::new());
-    // Number 1 is poison; the others are taken.
+    // Number 1 is never acknowledged; the others are.
     while acknowledged < 2 || deliveries.len() < LIMIT as usize {
         for came in look(&mut *puller, 8) {
             if came.number == 1 {
@@ -98,7 +99,7 @@ pub(super) fn dead_letters(fixture: &Fixture<'_>) {
     let deadline = Deadline::new();
     let mut letter = None;
     while letter.is_none() {
-        // Who moves it may be the next puller that would get it.
+        // Some transports move the message only when the next puller would get it.
         assert_eq!(look(&mut *puller, 8), [], "it comes no more");
         let pulled = buried.pull(1, &mut |pulled| {
             letter = Some((pulled.message.stamp, pulled.message.kind, pulled.message.payload.to_vec()));
@@ -109,12 +110,12 @@ pub(super) fn dead_letters(fixture: &Fixture<'_>) {
     assert_eq!(letter, Some((1, KIND, payload(1))));
     buried.acknowledge().expect("acknowledged");
     stays_empty(&mut *buried);
-    // The queue goes on.
+    // The queue still works.
     push(&mut *queue.pusher(), 5..6);
     assert_eq!(next(&mut *puller, "behind a dead letter").0, 5);
 }
 
-/// Exactly so many messages, none acknowledged.
+/// Pulls exactly this many messages, and acknowledges none.
 fn take(puller: &mut dyn Puller, count: usize) -> Vec<Came> {
     let (mut came, deadline) = (Vec::new(), Deadline::new());
     while came.len() < count {
@@ -124,7 +125,7 @@ fn take(puller: &mut dyn Puller, count: usize) -> Vec<Came> {
     came
 }
 
-/// What comes in one look; where nothing does, waits a moment.
+/// Pulls once; waits a moment if nothing arrived.
 fn look(puller: &mut dyn Puller, limit: usize) -> Vec<Came> {
     let mut came = Vec::new();
     let pulled = puller.pull(limit, &mut |pulled| {

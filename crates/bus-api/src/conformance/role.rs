@@ -1,23 +1,23 @@
-//! What the processes of cases do.
+//! Roles of the child processes.
 
-/// What a child process does until it is killed.
+/// Action of a child process until it is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// Publishes, the first 5,000 messages as fast as it can.
     Publisher,
     /// Receives as fast as it can.
     Subscriber,
-    /// Subscribes, and never looks.
+    /// Subscribes, and never polls.
     Stuck,
-    /// Sleeps until something comes.
+    /// Sleeps until a message arrives.
     Sleeper,
     /// Pushes as fast as it can.
     Pusher,
     /// Pulls and acknowledges a few messages at a time.
     Puller,
-    /// Pulls ten messages at least once, says which, and never acknowledges them.
+    /// Pulls ten messages at least once, prints their numbers, and never acknowledges them.
     Holder,
-    /// Pulls ten messages at most once, and says which.
+    /// Pulls ten messages at most once, and prints their numbers.
     Taker,
 }
 
@@ -34,10 +34,10 @@ impl Role {
         Self::Taker,
     ];
 
-    /// Those that publish or subscribe.
+    /// Roles that publish or subscribe.
     pub(super) const OF_TOPICS: [Self; 4] = [Self::Publisher, Self::Subscriber, Self::Stuck, Self::Sleeper];
 
-    /// A word that a command line can carry.
+    /// Returns the role as one word for the environment of a child.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Publisher => "publisher",
@@ -51,7 +51,7 @@ impl Role {
         }
     }
 
-    /// The role with this name.
+    /// Returns the role of this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|role| role.name() == name)
     }

@@ -1,4 +1,4 @@
-//! A case's own topic or queue, and how it is opened.
+//! A case's own topic or queue, and the way it is opened.
 
 use tickpath_clock::{Wait, sleep_ns};
 
@@ -26,7 +26,7 @@ impl Topic {
         self.connection.capabilities()
     }
 
-    /// By the usual policy.
+    /// Opens a publisher with the default policy.
     pub fn publisher(&self) -> Box<dyn Publisher> {
         self.publisher_by(usual(&*self.connection).policy)
     }
@@ -36,7 +36,7 @@ impl Topic {
         opened.unwrap_or_else(|e| panic!("no publisher of {}: {e}", self.name))
     }
 
-    /// None where the transport has no such policy, after it has refused it in words.
+    /// Opens a publisher with this policy; `None` after checking that a transport without it refuses it.
     pub fn publisher_if_supported(&self, policy: Policy) -> Option<Box<dyn Publisher>> {
         if self.capabilities().policies.contains(&policy) {
             return Some(self.publisher_by(policy));
@@ -50,7 +50,7 @@ impl Topic {
         opened.unwrap_or_else(|e| panic!("no subscriber of {}: {e}", self.name))
     }
 
-    /// Nothing may be missed where the usual policy keeps everything.
+    /// Checks that nothing was missed where the default policy keeps everything.
     pub fn check_kept(&self, tally: &Tally) {
         let is_kept = usual(&*self.connection).policy == Policy::Keep;
         assert!(!is_kept || tally.missed == 0, "{} messages of a topic that is kept were missed", tally.missed);
@@ -63,7 +63,7 @@ impl Drop for Topic {
     }
 }
 
-/// A topic as the transport usually opens it.
+/// Returns the transport's default configuration of a topic.
 pub(super) fn usual(connection: &dyn Connection) -> TopicConfig {
     TopicConfig::new(connection.capabilities().policies[0])
 }
@@ -76,12 +76,12 @@ pub(super) struct Queue {
 }
 
 impl Fixture<'_> {
-    /// By the surest delivery.
+    /// Creates a queue with the surest delivery.
     pub(super) fn queue(&self, suffix: &str) -> Queue {
         self.queue_by(suffix, surest_delivery(&*(self.connect)()))
     }
 
-    /// One for each delivery.
+    /// Creates one queue for each kind of delivery.
     pub(super) fn queues(&self, suffix: &str) -> impl Iterator<Item = Queue> {
         let deliveries = (self.connect)().queue_capabilities().deliveries;
         deliveries.iter().map(move |&delivery| self.queue_by(suffix, delivery))
@@ -99,7 +99,7 @@ impl Fixture<'_> {
 }
 
 impl Queue {
-    /// Whose pullers are killed.
+    /// Configures the queue for pullers that are killed.
     pub fn mortal(mut self) -> Self {
         self.config = mortal_config(self.config.delivery);
         self
@@ -123,7 +123,7 @@ impl Queue {
         self.connection.waiting(&self.name).unwrap_or_else(|e| panic!("no count of {}: {e}", self.name))
     }
 
-    /// Checks that so many messages wait, where that can be told. A server may count a moment later.
+    /// Waits until this many messages are waiting, where they can be counted. A server may count a moment later.
     pub fn until_waiting(&self, count: u64) {
         let expected = self.capabilities().counts_waiting.then_some(count);
         let deadline = Deadline::new();
@@ -148,17 +148,18 @@ impl Drop for Queue {
     }
 }
 
-/// How cases open a queue in which no puller dies: none is silent for longer than a stall of the host, at most.
+/// Returns the configuration of queues in which no puller dies: 60 s of silence, longer than any stall of the host.
 pub(super) fn config(delivery: Delivery) -> QueueConfig {
     QueueConfig { silence_ns: 60_000_000_000, ..QueueConfig::new(delivery) }
 }
 
-/// How cases and their processes open a queue whose pullers are killed: a death that shows only in silence is waited for.
+/// Returns the configuration of queues whose pullers are killed: 5 s of silence, for transports that detect a death by
+/// it.
 pub(super) fn mortal_config(delivery: Delivery) -> QueueConfig {
     QueueConfig { silence_ns: 5_000_000_000, ..QueueConfig::new(delivery) }
 }
 
-/// At least once, where that exists.
+/// Returns at least once, where that exists, or else the default.
 pub(super) fn surest_delivery(connection: &dyn Connection) -> Delivery {
     let deliveries = connection.queue_capabilities().deliveries;
     if deliveries.contains(&Delivery::AtLeastOnce) { Delivery::AtLeastOnce } else { deliveries[0] }

@@ -1,4 +1,4 @@
-//! A network that forgets a connection: no end is told, and nothing comes any more.
+//! A network that drops a connection silently: neither side sees its end, and nothing arrives any more.
 
 use tickpath_clock::Wait;
 
@@ -8,16 +8,17 @@ use super::relay::Relay;
 use super::scratch::usual;
 use crate::{Connection, Delivery, Event, Gap, Puller, Pusher, QueueConfig, Start, Subscriber};
 
-/// How long a sleep is asked for: the silence of the server ends it, or this does.
+/// Max length of one sleep, in nanoseconds; an outage of the server may end it earlier.
 const SLEEP_NS: u64 = 50_000_000;
 
-/// Numbers published before the network forgets, while it does, and when it is well again.
+/// Numbers published before the network drops the connections, while it does, and when it works again.
 const BEFORE: std::ops::Range<u64> = 0..10;
 const MEANWHILE: std::ops::Range<u64> = 10..20;
 const AFTER: std::ops::Range<u64> = 20..30;
 
-/// Each receiver is told in bounded time that nothing comes, why, and when something can come again, and loses nothing in
-/// silence. One URL goes through the relay and gives a server up after the shortest silence, the other one does not.
+/// Checks that each receiver reports in bounded time that nothing arrives, why, and when messages can arrive again, and
+/// loses nothing silently. The relayed URL goes through the relay and gives a server up after the shortest silence; the
+/// direct one does not.
 pub fn silence_is_told(direct: &str, relayed: &str, relay: &Relay, connect: Connect) {
     for wait in [Wait::Block, Wait::Yield] {
         let topic = format!("tickpath:test-{}-silence-{}", std::process::id(), wait.name());
@@ -58,7 +59,7 @@ fn subscriber_is_told(near: &dyn Connection, far: &dyn Connection, relay: &Relay
     near.remove(topic).unwrap_or_else(|e| panic!("{topic}: {e}"));
 }
 
-/// Polls until this is so of the subscriber, of the numbers that came, and of whether a loss was told.
+/// Polls until the condition holds for the subscriber, the numbers that arrived, and whether a loss was reported.
 fn receive(
     subscriber: &mut dyn Subscriber,
     came: &mut Vec<u64>,
@@ -96,7 +97,7 @@ fn puller_is_told(near: &dyn Connection, far: &dyn Connection, relay: &Relay, qu
         push(&mut *pusher, AFTER);
         pull(&mut *puller, &mut came, |_, came| (0..AFTER.end).all(|number| came.contains(&number)));
     } else {
-        // The server may still share out to the connection that is forgotten.
+        // The server may still give messages to the dropped connection.
         pull(&mut *puller, &mut came, |_, came| {
             push(&mut *pusher, AFTER);
             came.iter().any(|number| AFTER.contains(number))
@@ -112,8 +113,8 @@ fn push(pusher: &mut dyn Pusher, numbers: std::ops::Range<u64>) {
     }
 }
 
-/// Pulls and acknowledges until this is so of the puller and of the numbers that came. News of what comes again are none
-/// here.
+/// Pulls and acknowledges until the condition holds for the puller and the numbers that arrived. Notices of redelivery
+/// are ignored.
 fn pull(puller: &mut dyn Puller, came: &mut Vec<u64>, mut is_done: impl FnMut(&dyn Puller, &[u64]) -> bool) {
     let deadline = Deadline::new();
     while !is_done(puller, came) {

@@ -43,7 +43,7 @@ pub const CASES: &[(&str, Case)] = &[
     ("killed_anywhere", process::killed_anywhere),
 ];
 
-/// A subscriber that keeps up sees every message once, whole, in the order of publishing.
+/// Checks that a subscriber that keeps up gets every message once, whole, in the order of publishing.
 fn order(fixture: &Fixture<'_>) {
     let topic = fixture.topic("order");
     let mut subscriber = topic.subscriber(Start::Now, Wait::Yield);
@@ -56,7 +56,7 @@ fn order(fixture: &Fixture<'_>) {
     assert_eq!((tally.received, tally.missed), (1500, 0));
 }
 
-/// A batch is its messages; where one does not fit, those before it are published and counted.
+/// Checks that a batch arrives as its messages; if one does not fit, those before it are published and counted.
 fn batch(fixture: &Fixture<'_>) {
     let topic = fixture.topic("batch");
     let mut subscriber = topic.subscriber(Start::Now, Wait::Yield);
@@ -85,7 +85,7 @@ fn batch(fixture: &Fixture<'_>) {
     assert_eq!(seen, expected);
 }
 
-/// Where a batch is visible at once, who finds nothing more has seen all of each.
+/// Checks that batches that become visible at once do so: a subscriber that finds nothing more has seen all of each.
 fn whole_batches(fixture: &Fixture<'_>) {
     const BATCH: u64 = 20;
     const BATCHES: u64 = 2_000;
@@ -118,7 +118,7 @@ fn whole_batches(fixture: &Fixture<'_>) {
     });
 }
 
-/// With a publisher at full speed no message is torn, and each one is received or told as missed, exactly.
+/// Checks that with a publisher at full speed no message is torn, and each is received or exactly counted as missed.
 fn concurrent(fixture: &Fixture<'_>) {
     const COUNT: u64 = 5_000;
     let topic = fixture.topic("concurrent");
@@ -136,7 +136,7 @@ fn concurrent(fixture: &Fixture<'_>) {
     topic.check_kept(&tally);
 }
 
-/// A subscriber that does not look for four topics' worth learns exactly how much it missed, if anything.
+/// Checks that a subscriber that does not poll for four topics' worth gets the exact number of messages that it missed.
 fn slow_subscriber(fixture: &Fixture<'_>) {
     const COUNT: u64 = 2_000;
     let topic = fixture.topic("slow");
@@ -152,7 +152,7 @@ fn slow_subscriber(fixture: &Fixture<'_>) {
     stays_quiet(&mut *subscriber);
 }
 
-/// Subscribers do not disturb each other: each gets everything.
+/// Checks that subscribers do not disturb each other: each gets everything.
 fn fan_out(fixture: &Fixture<'_>) {
     let topic = fixture.topic("fan-out");
     let capabilities = topic.capabilities();
@@ -168,7 +168,7 @@ fn fan_out(fixture: &Fixture<'_>) {
     assert!(subscribers.iter().all(|(_, tally)| (tally.received, tally.missed) == (500, 0)));
 }
 
-/// Who comes late starts where it asked to: now, at the oldest, or at a sequence number.
+/// Checks that a late subscriber starts where it asked to: now, at the oldest message, or at a sequence number.
 fn late_join(fixture: &Fixture<'_>) {
     let topic = fixture.topic("late");
     let capabilities = topic.capabilities();
@@ -196,7 +196,7 @@ fn late_join(fixture: &Fixture<'_>) {
     }
 }
 
-/// Who starts at a sequence number that is overwritten learns exactly how much is gone.
+/// Checks that a subscriber that starts at an overwritten sequence number gets the exact number of lost messages.
 fn gone(fixture: &Fixture<'_>) {
     const COUNT: u64 = 1_500;
     let topic = fixture.topic("gone");
@@ -212,7 +212,7 @@ fn gone(fixture: &Fixture<'_>) {
         let mut tally = Tally::from(0, &capabilities);
         receive(&mut *subscriber, &mut tally, "from what is gone", |tally| tally.next() == COUNT);
         assert_eq!(tally.received + tally.missed, COUNT, "{tally:?}");
-        // Some servers let old messages go when they come to it.
+        // Some servers remove old messages only later.
         if tally.missed > 0 {
             break;
         }
@@ -220,7 +220,8 @@ fn gone(fixture: &Fixture<'_>) {
     }
 }
 
-/// A subscriber that starts first gets everything from the first message on, and sees the publisher come and go.
+/// Checks that a subscriber that starts first gets everything from the first message on, and sees the publisher start
+/// and stop.
 fn start_order(fixture: &Fixture<'_>) {
     let topic = fixture.topic("start");
     let capabilities = topic.capabilities();
@@ -242,7 +243,8 @@ fn start_order(fixture: &Fixture<'_>) {
     assert_eq!((tally.received, tally.missed), (20, 0));
 }
 
-/// A topic without a publisher is no error, and says so to who asks; waiting for it ends.
+/// Checks that a topic without a publisher is no error, that its publisher is reported as absent, and that waiting for
+/// it ends.
 fn no_publisher(fixture: &Fixture<'_>) {
     let topic = fixture.topic("nobody");
     for wait in [Wait::Busy, Wait::Yield, Wait::Block, Wait::Adaptive] {
@@ -253,7 +255,7 @@ fn no_publisher(fixture: &Fixture<'_>) {
     }
 }
 
-/// A topic has one publisher where the transport says so, and the second is told who the first one is.
+/// Checks that a topic has one publisher where the transport says so, and that the error of the second names the first.
 fn second_publisher(fixture: &Fixture<'_>) {
     let topic = fixture.topic("second");
     let mut first = topic.publisher();
@@ -275,7 +277,8 @@ fn second_publisher(fixture: &Fixture<'_>) {
     receive(&mut *subscriber, &mut tally, "the second publisher", |tally| tally.next() == 2);
 }
 
-/// With the policy `fail` the publisher is told that nobody listens or that the topic is full, and nothing is lost.
+/// Checks that under the policy `fail` the publisher gets an error if there is no subscriber or the topic is full, and
+/// that nothing is lost.
 fn policy_fail(fixture: &Fixture<'_>) {
     let topic = fixture.topic("fail");
     let Some(mut publisher) = topic.publisher_if_supported(Policy::Fail) else { return };
@@ -299,7 +302,7 @@ fn policy_fail(fixture: &Fixture<'_>) {
     assert!(matches!(alone, PublishError::NoSubscriber), "{alone}");
 }
 
-/// With the policy `keep` everything stays, for whoever comes, also when the publisher has gone.
+/// Checks that under the policy `keep` everything stays for later subscribers, even after the publisher has ended.
 fn policy_keep(fixture: &Fixture<'_>) {
     const COUNT: u64 = 1_500;
     let topic = fixture.topic("keep");
@@ -317,7 +320,7 @@ fn policy_keep(fixture: &Fixture<'_>) {
     }
 }
 
-/// The empty payload passes, and the longest; a longer one is refused with the limit, and the limit is true.
+/// Checks that the empty and the longest payload pass, and that a longer one is refused with the true limit.
 fn sizes(fixture: &Fixture<'_>) {
     const FAR_TOO_LARGE: usize = 1 << 25;
     let topic = fixture.topic("sizes");
@@ -337,7 +340,7 @@ fn sizes(fixture: &Fixture<'_>) {
     }
 }
 
-/// Kinds from 16 on are the user's and come as they were sent; lower ones are refused.
+/// Checks that kinds from 16 on arrive as sent, and that lower, reserved kinds are refused.
 fn kinds(fixture: &Fixture<'_>) {
     let topic = fixture.topic("kinds");
     let mut subscriber = topic.subscriber(Start::Now, Wait::Yield);
@@ -355,7 +358,7 @@ fn kinds(fixture: &Fixture<'_>) {
     stays_quiet(&mut *subscriber);
 }
 
-/// Names that could leave the place, or that another transport could not carry, are refused everywhere, in words.
+/// Checks that names that could leave the place, or that another transport could not carry, are refused everywhere.
 fn names(fixture: &Fixture<'_>) {
     let connection = (fixture.connect)();
     let config = usual(&*connection);
@@ -370,7 +373,7 @@ fn names(fixture: &Fixture<'_>) {
     }
 }
 
-/// However a subscriber waits, each message ends its waiting.
+/// Checks that each message ends the waiting of a subscriber, however it waits.
 fn waiting(fixture: &Fixture<'_>) {
     const COUNT: u64 = 200;
     const LONG_NS: u64 = 120_000_000_000;
@@ -392,7 +395,7 @@ fn waiting(fixture: &Fixture<'_>) {
                 while tally.next() == number {
                     subscriber.wait(LONG_NS);
                     subscriber.poll(8, &mut |event| tally.event(event)).expect("polled");
-                    // One that is not woken sleeps beyond this.
+                    // A subscriber that is not woken sleeps beyond this deadline.
                     deadline.check(wait.name());
                 }
             }
@@ -401,7 +404,7 @@ fn waiting(fixture: &Fixture<'_>) {
     }
 }
 
-/// A topic can be removed, also twice, also if it never was; its name is free then.
+/// Checks that a topic can be removed, also twice or if it never existed, and that its name is free then.
 fn removal(fixture: &Fixture<'_>) {
     let topic = fixture.topic("removal");
     topic.connection.remove(&topic.name).expect("what is not there is no error");
@@ -417,7 +420,8 @@ fn removal(fixture: &Fixture<'_>) {
     topic.connection.remove(&topic.name).expect("it is gone");
 }
 
-/// Where in the past a subscription can begin, and the number that comes first then; `middle` is a number on the way.
+/// Returns the past positions at which a subscription can start, each with its first number; `middle` is a number in
+/// between.
 fn starts(capabilities: &Capabilities, middle: u64) -> Vec<(Start, u64)> {
     let all = [(Start::Oldest, 0), (Start::Sequence(0), 0), (Start::Sequence(middle), middle)];
     let possible = match (capabilities.history, capabilities.sequences) {

@@ -1,4 +1,4 @@
-//! Three servers, of which one falls.
+//! Three servers, one of which is killed.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::until;
 
 const KIND: u8 = 16;
 
-/// Messages before the leader falls, and after it, at least.
+/// Min number of messages before and after the leader's death.
 const ROUND: u64 = 200;
 
 #[test]
@@ -33,7 +33,7 @@ fn a_leader_that_falls_takes_nothing_with_it() {
     let (acknowledged, is_enough) = (AtomicU64::new(0), AtomicBool::new(false));
     let published = std::thread::scope(|scope| {
         let publishing = scope.spawn(|| publish_until(&mut *publisher, &acknowledged, &is_enough));
-        // Also when this thread fails, so that the other one ends.
+        // Set even when this thread panics, so that the other one ends.
         let _enough = Raised(&is_enough);
         let so_far = || acknowledged.load(Ordering::SeqCst);
         let at_least = |count: u64| until(|| publishing.is_finished() || so_far() >= count);
@@ -52,8 +52,8 @@ fn a_leader_that_falls_takes_nothing_with_it() {
     }
 }
 
-/// Publishes messages, whose stamps are their numbers, until it is enough; gives how many there are. What is unknown
-/// is sent again, and what is not published is published anew.
+/// Publishes messages, whose stamps are their numbers, until `is_enough`; returns their number. Resends messages in
+/// doubt, and republishes those that are not published.
 fn publish_until(publisher: &mut dyn Publisher, acknowledged: &AtomicU64, is_enough: &AtomicBool) -> u64 {
     for stamp in 0.. {
         if is_enough.load(Ordering::SeqCst) {
@@ -75,7 +75,7 @@ fn publish_until(publisher: &mut dyn Publisher, acknowledged: &AtomicU64, is_eno
     unreachable!("numbers do not end")
 }
 
-/// A topic with fewer copies than asked for, and copies for which there is no server.
+/// Checks that a topic with too few replicas, and more replicas than servers, are refused.
 fn refuses_what_it_has_not(hosts: &str) {
     let open = |url: &str, topic: &str| connect(url).publisher(topic, &TopicConfig::new(Policy::Keep)).map(drop);
     open(&format!("kafka://{hosts}"), "alone").unwrap_or_else(|e| panic!("{e}"));
@@ -89,7 +89,7 @@ fn connect(url: &str) -> KafkaBus {
     KafkaBus::connect(url).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// Which of the servers leads a topic, from 0.
+/// Returns the index of the server that leads a topic, from 0.
 fn leader_of(hosts: &str, topic: &str) -> usize {
     let lookup: BaseConsumer = ClientConfig::new().set("bootstrap.servers", hosts).create().unwrap();
     let found = lookup.fetch_metadata(Some(topic), Duration::from_secs(30)).unwrap();
@@ -97,7 +97,7 @@ fn leader_of(hosts: &str, topic: &str) -> usize {
     usize::try_from(leader - 1).expect("it has a leader")
 }
 
-/// Set when this ends.
+/// Guard that sets its flag on drop.
 struct Raised<'a>(&'a AtomicBool);
 
 impl Drop for Raised<'_> {

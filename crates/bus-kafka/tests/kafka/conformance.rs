@@ -17,7 +17,7 @@ fn kafka_keeps_the_promises_of_queues() {
     check(&url(), "queue", &queue_cases(false), connect);
 }
 
-/// Beside the others, for they wait until a death shows.
+/// A separate test, because these cases wait until a death is detected.
 #[test]
 fn kafka_keeps_the_promises_of_queues_whoever_is_killed() {
     check(&url(), "queue", &queue_cases(true), connect);
@@ -28,7 +28,7 @@ fn who_never_looks_holds_a_bounded_part() {
     stays_bounded(&url(), connect);
 }
 
-/// A server tells its clients where it is: whoever comes through the relay is told of the relay.
+/// The test starts its own server, which advertises the relay's address to its clients.
 #[test]
 fn a_network_that_forgets_a_connection_is_told() {
     let _turn = in_turn(1);
@@ -42,7 +42,7 @@ fn a_network_that_forgets_a_connection_is_told() {
     silence_is_told(&server.url(), &format!("kafka://{}?silence=3", relay.address()), &relay, connect);
 }
 
-/// Those in which somebody is killed, or those in which nobody is.
+/// Returns the queue cases that kill a process, or those that do not.
 fn queue_cases(is_killed: bool) -> Vec<(&'static str, Case)> {
     QUEUE_CASES.iter().copied().filter(|(name, _)| name.contains("killed") == is_killed).collect()
 }

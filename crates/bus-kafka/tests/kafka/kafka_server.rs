@@ -1,4 +1,4 @@
-//! Kafka servers for tests: on loopback, empty, in folders of their own, gone with the test.
+//! Kafka servers for tests: on loopback, empty, in separate folders, removed with the test.
 
 use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions};
@@ -14,34 +14,34 @@ use tickpath_bus_api::conformance::free_port;
 
 use crate::until;
 
-/// Another one on each server of a cluster; the id of the cluster is the same.
+/// Cluster id, shared by all servers.
 const CLUSTER: &str = "tickpath-brokers-00000";
 
-/// Who can log in by SCRAM, and with what.
+/// User and password of the SCRAM login.
 pub const USER: (&str, &str) = ("ann", "secret");
 
 /// A running server.
 pub struct KafkaServer {
     process: Child,
     port: u16,
-    /// Goes after the server.
+    /// Declared last, so that the folder is removed after the server has ended.
     home: TempDir,
 }
 
-/// As many servers of tests run at a time as a cluster has: more would take the host's memory.
+/// Max number of test servers at a time: a cluster's, because more would exhaust the host's memory.
 const MOST: usize = 3;
 
-/// One that was killed is known to its controller as long as its session lasts, and not let in again before; else that
-/// is 9 s, in which a test waits for each restart. No server but a lone one is restarted here.
+/// Settings that expire a killed server's session soon: until then its controller refuses a restart, by default for 9
+/// s. Only single servers are restarted here.
 const SHORT_SESSION: &str = "broker.session.timeout.ms=2500\nbroker.heartbeat.interval.ms=500\n";
 
 static FREE: Mutex<usize> = Mutex::new(MOST);
 static GIVEN_BACK: Condvar = Condvar::new();
 
-/// The right to so many servers, until it is dropped.
+/// Permission to run this number of servers, until dropped.
 pub struct Turn(usize);
 
-/// Waits until a test may have so many servers of its own.
+/// Waits until a test may run this number of servers.
 pub fn in_turn(servers: usize) -> Turn {
     let free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
     let free = GIVEN_BACK.wait_while(free, |free| *free < servers);
@@ -56,7 +56,7 @@ impl Drop for Turn {
     }
 }
 
-/// A server whose folder is being made ready, by a Java of its own.
+/// A server whose folder is being formatted, by a separate Java process.
 struct Prepared {
     format: Child,
     port: u16,
@@ -64,8 +64,8 @@ struct Prepared {
 }
 
 impl KafkaServer {
-    /// Starts one with further settings, of which `listeners` have names and ports behind the usual ones. In the others
-    /// `PORT` stands for that of the usual listener.
+    /// Starts a server with further `listeners`, given as names and ports, and further settings, in which `PORT` stands
+    /// for the port of the usual listener.
     pub fn start(listeners: &str, settings: &str) -> Self {
         let (port, controller) = (free_port(), free_port());
         let settings = format!("{SHORT_SESSION}{settings}").replace("PORT", &port.to_string());
@@ -74,12 +74,12 @@ impl KafkaServer {
         server
     }
 
-    /// Starts three that are a cluster.
+    /// Starts three servers that form a cluster.
     pub fn start_cluster() -> [Self; 3] {
         let ports = [(); 3].map(|()| (free_port(), free_port()));
         let voters = voters(&ports.map(|(_, controller)| controller));
         let mut id = 0;
-        // All at once, and then each is waited for.
+        // All start at once, and then each is waited for.
         let prepared = ports.map(|(port, controller)| {
             id += 1;
             Prepared::new(id, port, controller, &voters, "", "offsets.topic.replication.factor=3\n")
@@ -89,35 +89,35 @@ impl KafkaServer {
         servers
     }
 
-    /// Its URL, without encryption or login.
+    /// Returns the URL without TLS or login.
     pub fn url(&self) -> String {
         format!("kafka://{}", self.address())
     }
 
-    /// Where its usual listener is.
+    /// Returns the address of the usual listener.
     pub fn address(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// Kills it and waits until it is gone.
+    /// Kills the server and waits until its process has ended.
     pub fn kill(&mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
     }
 
-    /// Starts it again, as it was.
+    /// Restarts the server with its old settings and data.
     pub fn restart(&mut self) {
         self.process = run(self.home.path());
         self.until_there(1);
     }
 
-    /// Its process.
+    /// Returns the process id.
     pub fn pid(&self) -> u32 {
         self.process.id()
     }
 
-    /// Cuts a topic off behind so many records, each of which was sent alone, while the server is not running. What is
-    /// known of them elsewhere goes too.
+    /// Cuts a topic off behind this number of records, each sent alone, while the server is down. Also removes the
+    /// server's other state about them.
     pub fn cut(&self, topic: &str, records: usize) {
         let data = self.home.path().join("data");
         let folder = data.join(format!("{topic}-0"));
@@ -132,7 +132,7 @@ impl KafkaServer {
         let _ = fs::remove_file(data.join("recovery-point-offset-checkpoint"));
     }
 
-    /// Waits until it knows so many servers that work.
+    /// Waits until the server reports this number of live servers.
     fn until_there(&self, servers: usize) {
         let mut config = ClientConfig::new();
         config.set("bootstrap.servers", self.address()).set("reconnect.backoff.max.ms", "200");
@@ -162,7 +162,7 @@ impl Prepared {
         Self { format: format.spawn().expect("java runs"), port, home }
     }
 
-    /// Starts it as soon as it is ready.
+    /// Starts the server as soon as its folder is formatted.
     fn run(mut self) -> KafkaServer {
         let formatted = self.format.wait().unwrap();
         assert!(formatted.success(), "{}", log(self.home.path()));
@@ -180,7 +180,7 @@ impl Drop for KafkaServer {
     }
 }
 
-/// One that controllers find each other by.
+/// Returns the addresses by which controllers find each other.
 fn voters(ports: &[u16]) -> String {
     let voters: Vec<String> = (1..).zip(ports).map(|(id, port)| format!("{id}@127.0.0.1:{port}")).collect();
     voters.join(",")
@@ -195,7 +195,7 @@ fn run(home: &Path) -> Child {
     server.arg(home.join("server.properties")).spawn().expect("java runs")
 }
 
-/// Sends so many records to a topic by Kafka's own client, each in a transaction of its own, of which one is aborted.
+/// Sends records to a topic with Kafka's own client, each in its own transaction, one of which is aborted.
 pub fn send_in_transactions(address: &str, topic: &str, count: u64, aborted: u64) {
     let home = tempfile::tempdir().unwrap();
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kafka/Transactions.java");
@@ -205,7 +205,7 @@ pub fn send_in_transactions(address: &str, topic: &str, count: u64, aborted: u64
     assert!(ended.success(), "{}", log(home.path()));
 }
 
-/// Kafka's Java, which ends with the test that starts it.
+/// Returns a command for Kafka's Java, which ends with the test that starts it.
 fn java(home: &Path, arguments: &[&str]) -> Command {
     let libraries = repository().join("target/kafka-libs");
     assert!(libraries.is_dir(), "fetch Kafka: scripts/brokers run kafka -- true");
@@ -219,14 +219,15 @@ fn java(home: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// The last lines of what it said.
+/// Returns the last lines of the server's log.
 fn log(home: &Path) -> String {
     let said = fs::read_to_string(home.join("log")).unwrap_or_default();
     let lines: Vec<&str> = said.lines().collect();
     lines[lines.len().saturating_sub(20)..].join("\n")
 }
 
-/// Leaves so many batches in a segment: each begins with its offset, of 8 bytes, and the length of what follows, of 4.
+/// Leaves this number of batches in a segment: each begins with its offset, of 8 bytes, and the length of the rest, of
+/// 4.
 fn cut(segment: &Path, batches: usize) {
     let bytes = fs::read(segment).unwrap();
     let mut end = 0;

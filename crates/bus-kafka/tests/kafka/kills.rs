@@ -1,4 +1,4 @@
-//! Kills at random. This broker takes seconds to start.
+//! Random kills. This broker takes seconds to start.
 
 use tickpath_bus_api::conformance::Kills;
 

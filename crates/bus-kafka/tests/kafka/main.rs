@@ -1,4 +1,4 @@
-//! The bus over Kafka, seen from outside, against the server that TICKPATH_KAFKA names, and servers of single tests.
+//! External tests of the bus over Kafka, against the server in TICKPATH_KAFKA, and servers of single tests.
 
 mod beside;
 mod cluster;
@@ -16,7 +16,7 @@ use tickpath_bus_api::{ConnectError, Connection};
 use tickpath_bus_kafka::KafkaBus;
 use tickpath_clock::{Clock, HostClock, sleep_ns};
 
-/// The server's URL.
+/// Returns the server's URL.
 fn url() -> String {
     std::env::var("TICKPATH_KAFKA").unwrap_or_else(|_| panic!("start the brokers: scripts/brokers run -- cargo test"))
 }
@@ -25,7 +25,7 @@ fn connect(url: &str) -> Result<Box<dyn Connection>, ConnectError> {
     Ok(Box::new(KafkaBus::connect(url)?))
 }
 
-/// Looks every millisecond or so whether this is so, for two minutes or so.
+/// Polls about every millisecond until the condition holds, for about two minutes.
 fn until(mut is_so: impl FnMut() -> bool) {
     const LONG_NS: i64 = 120_000_000_000;
     let clock = HostClock::get().unwrap();
@@ -36,7 +36,7 @@ fn until(mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// What a child of the suite does; else a test of nothing.
+/// Entry point of the suite's child processes; otherwise tests nothing.
 #[test]
 fn child_main() {
     run_child(connect);

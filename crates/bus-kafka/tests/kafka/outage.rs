@@ -1,4 +1,4 @@
-//! A server that stands still, falls, or has lost the end of a topic: what became of a message is said, and nothing
+//! A server that is stalled or killed, or has lost the end of a topic: each message's fate is reported, and no message
 //! comes twice.
 
 use std::ops::Range;
@@ -18,10 +18,10 @@ use crate::until;
 const KIND: u8 = 16;
 const TOPIC: &str = "outage";
 const QUEUE: &str = "outage";
-/// After so long without a word, a server is surely taken out of its cluster (`broker.session.timeout.ms`).
+/// Silence after which a server is surely excluded from its cluster (`broker.session.timeout.ms`).
 const SESSION_NS: u64 = 4_000_000_000;
 
-/// One after the other on one server, whose start takes longer than most of this.
+/// Runs all cases on one server, because its start takes longer than most of them.
 #[test]
 fn whatever_befalls_a_server_is_said_and_nothing_comes_twice() {
     let _turn = in_turn(1);
@@ -41,7 +41,7 @@ fn what_is_unknown_is_said_so_and_comes_once_when_it_is_sent_again(server: &mut 
         bus.pusher(QUEUE, &QueueConfig::new(Delivery::AtLeastOnce)).unwrap_or_else(|e| panic!("no pusher: {e}"));
     publisher.publish(0, KIND, b"ours").unwrap();
 
-    // They are sent, and the server has them when it goes on.
+    // The messages are sent, and the server receives them when it resumes.
     halt(server.pid());
     let payloads: [&[u8]; 3] = [b"one", b"two", b"three"];
     let (published, pushed) = std::thread::scope(|scope| {
@@ -61,11 +61,11 @@ fn what_is_unknown_is_said_so_and_comes_once_when_it_is_sent_again(server: &mut 
         assert_eq!(next_message(&mut *subscriber), (stamp, payload.to_vec()));
     }
     until(|| pusher.resend().is_ok());
-    // The first copy may be there, too.
+    // The first copy may be in the queue, too.
     until(|| matches!(bus.waiting(QUEUE), Ok(Some(1..=2))));
     assert!(!bus.queue_capabilities().exact_resend);
 
-    // Nobody is there, and that is known before anything is sent, but for a connection whose end has not come yet.
+    // The outage is known before anything is sent, except on a connection whose end has not arrived yet.
     server.kill();
     let first = publisher.publish(3, KIND, b"ours").expect_err("the server is gone");
     assert!(first.may_pass(), "{first}");
@@ -85,7 +85,7 @@ fn what_is_unknown_is_said_so_and_comes_once_when_it_is_sent_again(server: &mut 
     assert_eq!(next_message(&mut *subscriber), (5, b"ours".to_vec()));
 }
 
-/// A server that has stood still is taken out of the cluster for a moment, and then tells who asks that there is none.
+/// A stalled server is excluded from the cluster for a moment, and then returns an empty list of servers.
 fn who_is_told_of_no_server_finds_it_again(server: &KafkaServer) {
     const FORGOTTEN: &str = "forgotten";
     let bus = connect(server);
@@ -103,7 +103,7 @@ fn who_is_told_of_no_server_finds_it_again(server: &KafkaServer) {
     halt(server.pid());
     sleep_ns(SESSION_NS);
     go_on(server.pid());
-    // Asked at once, and until it is there again.
+    // Requests start at once, and repeat until the server is back.
     until(|| matches!(bus.waiting(FORGOTTEN), Ok(Some(0))));
     until(|| publisher.publish(1, KIND, b"ours").is_ok());
     until(|| pusher.push(1, KIND, b"ours").is_ok());
@@ -111,7 +111,7 @@ fn who_is_told_of_no_server_finds_it_again(server: &KafkaServer) {
     until(|| pull_stamps(&mut *puller, 1).iter().any(|&(stamp, _)| stamp == 1));
 }
 
-/// Of a topic and of a queue, in one fall.
+/// Cuts a topic and a queue in one restart.
 fn an_end_that_is_lost_is_told_and_what_is_old_is_not_new(server: &mut KafkaServer) {
     const CUT: &str = "cut";
     let bus = connect(server);
@@ -134,7 +134,7 @@ fn an_end_that_is_lost_is_told_and_what_is_old_is_not_new(server: &mut KafkaServ
 
     server.kill();
     server.cut(CUT, 50);
-    // Of the ten of the first partition, five stay.
+    // Five of the ten messages of the first partition stay.
     server.cut(".cut-queue", 5);
     server.restart();
     let bus = connect(server);
@@ -169,7 +169,7 @@ fn an_end_that_is_lost_is_told_and_what_is_old_is_not_new(server: &mut KafkaServ
 fn an_acknowledgement_that_nobody_answers_is_done_with_or_comes_again(server: &KafkaServer) {
     const COUNT: u64 = 600;
     let bus = connect(server);
-    // Who stays hears the answer later; who is dropped does not wait for it.
+    // A puller that stays gets the answer later; a dropped one does not wait for it.
     for (queue, is_dropped, silence_ns) in [("stays", false, 30_000_000_000), ("dropped", true, 5_000_000_000)] {
         let config = QueueConfig { silence_ns, ..QueueConfig::new(Delivery::AtLeastOnce) };
         let open = || bus.puller(queue, &config, Wait::Block).unwrap_or_else(|e| panic!("no puller: {e}"));
@@ -221,7 +221,7 @@ fn an_acknowledgement_that_nobody_answers_is_done_with_or_comes_again(server: &K
     }
 }
 
-/// It has acknowledged nothing, and can leave no word.
+/// The puller has acknowledged nothing, and cannot commit a note.
 fn what_a_puller_holds_that_is_dropped_meanwhile_comes_again(server: &KafkaServer) {
     let bus = connect(server);
     let config = QueueConfig { silence_ns: 2_000_000_000, ..QueueConfig::new(Delivery::AtLeastOnce) };
@@ -239,8 +239,8 @@ fn what_a_puller_holds_that_is_dropped_meanwhile_comes_again(server: &KafkaServe
     assert_eq!(again, held.iter().map(|&(stamp, _)| (stamp, true)).collect::<Vec<_>>());
 }
 
-/// Pulls one message after the other and acknowledges it, until that does not go well, or a server that stands still
-/// gives none. Gives the stamps of those that are done with, and of the one that is not surely so, with what was said.
+/// Pulls and acknowledges messages one by one, until a call fails, or a stalled server delivers none. Returns the
+/// stamps of those that are done, and the stamp and error of the one in doubt.
 fn acknowledge_each(
     puller: &mut dyn Puller,
     acknowledged: &AtomicU64,
@@ -265,7 +265,7 @@ fn acknowledge_each(
     }
 }
 
-/// Does this, which is to need seconds, and not as long as the server stands still.
+/// Runs work that must take seconds, and not as long as the server is stalled.
 fn within_seconds<T>(what: &str, work: impl FnOnce() -> T) -> T {
     const SECONDS_NS: i64 = 30_000_000_000;
     let clock = HostClock::get().unwrap();
@@ -288,13 +288,14 @@ fn subscriber(bus: &KafkaBus, topic: &str) -> Box<dyn Subscriber> {
     bus.subscriber(topic, Start::Now, Wait::Block).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// Publishes messages whose stamps are these, each alone.
+/// Publishes a message for each of these stamps, each in its own call.
 fn publish(bus: &KafkaBus, topic: &str, stamps: Range<u64>) {
     let mut publisher = publisher(bus, topic);
     stamps.for_each(|stamp| publisher.publish(stamp, KIND, b"ours").unwrap());
 }
 
-/// Stamp and payload of the next event, which is a message. Its place is not looked at: a copy that is dropped has one.
+/// Returns stamp and payload of the next event, which must be a message. Ignores its offset, because a dropped copy
+/// takes one.
 fn next_message(subscriber: &mut dyn Subscriber) -> (u64, Vec<u8>) {
     match next_event(subscriber) {
         OwnedEvent::Message { stamp, payload, .. } => (stamp, payload),

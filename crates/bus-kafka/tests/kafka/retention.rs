@@ -1,4 +1,4 @@
-//! Topics that let old messages go, on a server that looks after them twice a second.
+//! Topics whose old messages expire, on a server that checks twice a second.
 
 use tickpath_bus_api::conformance::{OwnedEvent, next_event, until};
 use tickpath_bus_api::{Connection, Gap, Policy, Start, TopicConfig};
@@ -8,7 +8,7 @@ use crate::server::Named;
 
 const KIND: u8 = 16;
 
-/// The event that who starts at the first message of all gets first.
+/// Returns the first event of a subscriber that starts at sequence number 0.
 fn first_event(topic: &Named) -> OwnedEvent {
     let opened = topic.bus.subscriber(&topic.name, Start::Sequence(0), Wait::Block);
     next_event(&mut *opened.unwrap_or_else(|e| panic!("{e}")))
@@ -20,7 +20,7 @@ fn what_is_too_much_goes_and_is_told_as_missed() {
     let large = Named::topic("size");
     let (bus, topic) = (&large.bus, large.name.as_str());
     let config = TopicConfig::new(Policy::Overwrite);
-    // The topic is made by who comes first, and shaped by who publishes.
+    // The subscriber creates the topic, and the publisher sets its retention.
     let mut early = bus.subscriber(topic, Start::Now, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
     let mut publisher = bus.publisher(topic, &config).unwrap_or_else(|e| panic!("{e}"));
     let payload = [7u8; 10_000];
@@ -28,7 +28,7 @@ fn what_is_too_much_goes_and_is_told_as_missed() {
     assert_eq!(next_event(&mut *early), OwnedEvent::at(0, 0, &payload));
     let token = early.token().expect("it stands behind the first message");
     (1..COUNT).for_each(|stamp| publisher.publish(stamp, KIND, &payload).unwrap());
-    // A segment at a time, of a mebibyte, until less than one is too much: then nothing more goes.
+    // Segments of a mebibyte are deleted until the excess is less than one.
     let fits = |count: u64| count * payload.len() as u64 <= 2 * config.capacity_bytes as u64;
     until(|| matches!(first_event(&large), OwnedEvent::Gap(Gap::Missed(missed)) if fits(COUNT - missed)));
     for (start, first) in [(Start::Sequence(0), 0), (Start::After(token), 1)] {

@@ -1,4 +1,4 @@
-//! Encryption and logins: what is asked for is had, or there is no connection and a sentence says why.
+//! TLS and logins: a requested protection is in force, or the connection fails with its reason.
 
 use std::fs;
 use std::path::Path;
@@ -13,31 +13,31 @@ use tickpath_tls::authority::{Authority, Identity};
 use crate::kafka_server::{KafkaServer, USER, in_turn};
 use crate::until;
 
-/// Its listeners, by what they ask for.
+/// The server's listeners, by their requirements.
 struct Ports {
     encrypted: u16,
-    /// Asks who comes.
+    /// Requires a client certificate.
     mutual: u16,
-    /// Its certificate is for another name.
+    /// Has a certificate for another name.
     other: u16,
     expired: u16,
     login: u16,
-    /// A login without encryption.
+    /// Requires a login, without TLS.
     open: u16,
 }
 
-/// A server with certificates, and who has made them.
+/// A server with certificates, and their authority.
 struct Secured {
     server: KafkaServer,
     ports: Ports,
     authority: Authority,
-    /// Of whom the server's are not.
+    /// An authority that has not issued the server's certificates.
     stranger: Authority,
-    /// Of all files; goes last.
+    /// Folder of all files; removed last.
     folder: TempDir,
 }
 
-/// One after the other on one server: its start takes seconds.
+/// Runs all cases on one server, because its start takes seconds.
 #[test]
 fn encryption_and_logins_are_had_or_refused_in_words() {
     let _turn = in_turn(1);
@@ -121,14 +121,14 @@ fn a_certificate_that_turns_wrong_is_told_to_who_receives_until_it_is_right_agai
     let mut came = Vec::new();
     until(|| {
         subscriber.wait(1_000_000);
-        // What is told meanwhile is the same again.
+        // Errors meanwhile repeat the same reason.
         let _ = subscriber.poll(8, &mut |event| came.push(format!("{event:?}")));
         !came.is_empty()
     });
     assert!(came[0].contains("stamp: 7"), "{came:?}");
 }
 
-/// What is published by one connection of this URL comes at another one.
+/// Publishes over one connection to this URL, and receives over another one.
 fn carries_a_message(url: &str) {
     let connect = || KafkaBus::connect(url).unwrap_or_else(|e| panic!("{url}: {e}"));
     let (topic, reader) = ("secure", connect());
@@ -193,7 +193,7 @@ fn start(folder: &Path, authority: &Authority) -> (Ports, KafkaServer) {
     (ports, server)
 }
 
-/// A key and its certificate in one file, as Kafka wants them.
+/// Writes a key and its certificate to one file, the form that Kafka requires.
 fn key_store(folder: &Path, name: &str, identity: &Identity) -> String {
     let file = folder.join(format!("{name}.store.pem"));
     let read = |part: &Path| fs::read_to_string(part).unwrap();

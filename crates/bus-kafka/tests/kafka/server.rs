@@ -1,4 +1,4 @@
-//! What only a server can do: refuse, hang, forget, and serve others on the same topic.
+//! Behaviour that needs a real server: refusing, hanging, deleting, and serving other programs on the same topic.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -86,7 +86,7 @@ fn what_cannot_be_read_is_said_so() {
     drop(admin.create_topics([&new], &AdminOptions::new()));
     let lookup: BaseConsumer = client().create().unwrap();
     until(|| lookup.fetch_watermarks(&topic.name, 0, PATIENCE).is_ok());
-    // The server compresses what it gets.
+    // The server compresses the messages.
     topic.publish(0..3);
     let mut subscriber = topic.subscriber(Start::Oldest);
     let mut sentence = String::new();
@@ -105,7 +105,7 @@ fn what_is_carried_keeps_its_origin_and_takes_no_number() {
     let mut publisher = topic.publisher();
     let origin = |number| Origin { clock: 1, publisher: 2, number };
     publisher.publish(0, KIND, b"ours").unwrap();
-    // The second one is a copy, and two are missing before the third one.
+    // The second message is a duplicate, and two are missing before the third one.
     for (stamp, number) in [(1, 40), (1, 40), (2, 43)] {
         publisher.carry(origin(number), stamp, KIND, b"carried").unwrap();
     }
@@ -155,7 +155,7 @@ fn who_goes_on_behind_a_token_gets_what_is_new_and_learns_what_is_gone() {
 
     drop((second, late));
     topic.bus.remove(&topic.name).unwrap();
-    // It has grown beyond the place.
+    // The topic has grown beyond the offset.
     topic.publish(10..20);
     for token in [token, end] {
         let mut anew = topic.subscriber(Start::After(token));
@@ -304,7 +304,7 @@ fn what_went_to_another_puller_is_not_acknowledged_and_said_so_once() {
     assert!(matches!(&told, ReceiveError::NotAcknowledged(sentence) if sentence.contains("30 messages")), "{told}");
     first.acknowledge().expect("it is told once");
     assert!(moved.iter().all(|moved| moved.1 && held.contains(&(moved.0, false))), "{moved:?}");
-    // What the first one still held is acknowledged, and no more.
+    // Only the messages that the first puller still held are acknowledged.
     until(|| queue.bus.waiting(&queue.name).unwrap() == Some(30));
     second.acknowledge().unwrap();
     until(|| queue.bus.waiting(&queue.name).unwrap() == Some(0));
@@ -318,7 +318,7 @@ fn what_others_push_is_adopted_where_that_is_asked_for() {
     let there = format!(".{}-queue", queue.name);
     others.send(BaseRecord::<(), [u8]>::to(&there).partition(1).payload(b"hello")).map_err(|(e, _)| e).unwrap();
     others.flush(PATIENCE).unwrap();
-    // Skipped, and still there, because nothing of it is acknowledged.
+    // Skipped messages stay in the queue, because nothing is acknowledged.
     assert_eq!(pull_stamps(&mut *queue.puller(), 1), [(0, false)]);
     let config = QueueConfig { foreign: Some(77), ..QueueConfig::new(Delivery::AtLeastOnce) };
     let mut puller = queue.bus.puller(&queue.name, &config, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
@@ -373,7 +373,7 @@ fn what_is_acknowledged_of_a_queue_that_was_removed_is_nothing_of_the_new_one() 
     let told = puller.acknowledge().expect_err("the queue is another one");
     assert!(matches!(&told, ReceiveError::Gone(sentence) if sentence.contains("was removed")), "{told}");
     assert_eq!(queue.bus.waiting(&queue.name).unwrap(), Some(120));
-    // It goes on with the new one.
+    // The puller resumes with the new topic.
     let mut came = Vec::new();
     until(|| {
         puller.wait(1_000_000);
@@ -409,7 +409,7 @@ fn a_silence_that_the_server_does_not_allow_is_said_so() {
 #[test]
 fn nobody_there_is_said_so() {
     check(&format!("kafka://127.0.0.1:{}", free_port()), &["refused the connection", "start Kafka"]);
-    // No resolver asks the network for a name of which a part is that long.
+    // A label of 64 characters is invalid, so no resolver asks the network.
     check(&format!("kafka://{}.invalid:9092", "x".repeat(64)), &["cannot be resolved", "check the host"]);
 }
 
@@ -428,7 +428,7 @@ fn somebody_else_there_is_said_so() {
     }
 }
 
-/// Connecting fails, with the server's name and these words.
+/// Checks that connecting fails, with an error that contains these words.
 fn check(url: &str, words: &[&str]) {
     let error = KafkaBus::connect(url).err().unwrap_or_else(|| panic!("{url} is connected to")).to_string();
     for word in words {
@@ -437,7 +437,7 @@ fn check(url: &str, words: &[&str]) {
     assert!(error.starts_with(url), "{error}");
 }
 
-/// Answers once, then waits until the other side has gone.
+/// Sends one response, then waits until the peer has closed the connection.
 fn answer(mut stream: TcpStream, bytes: &[u8]) {
     let mut question = [0; 64];
     let _ = stream.read(&mut question);
@@ -445,13 +445,13 @@ fn answer(mut stream: TcpStream, bytes: &[u8]) {
     hold(stream);
 }
 
-/// Reads until the other side has gone, and says nothing.
+/// Reads until the peer has closed the connection, and sends nothing.
 fn hold(mut stream: TcpStream) {
     let mut bytes = [0; 64];
     while stream.read(&mut bytes).is_ok_and(|read| read > 0) {}
 }
 
-/// A server of another kind, for as many connections as come.
+/// A server of another protocol, for any number of connections.
 struct Impostor {
     address: SocketAddr,
     is_over: Arc<AtomicBool>,
@@ -479,7 +479,7 @@ impl Impostor {
 impl Drop for Impostor {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::SeqCst);
-        // Wakes it, so that it looks.
+        // Wakes the accept call, so that the thread sees the flag.
         let _woken = TcpStream::connect(self.address);
         if let Some(accepting) = self.accepting.take() {
             let _ = accepting.join();
@@ -487,7 +487,7 @@ impl Drop for Impostor {
     }
 }
 
-/// A topic or queue of one test, removed at its end. Its name is the same on the server, but for a queue's ends.
+/// A topic or queue of one test, removed at its end. A queue's name on the server has a prefix and a suffix.
 pub struct Named {
     pub bus: KafkaBus,
     pub name: String,
@@ -508,7 +508,7 @@ impl Named {
         Self { bus, name: format!("tickpath.test.{}.{name}", std::process::id()), is_queue }
     }
 
-    /// Publishes messages whose stamps are these.
+    /// Publishes a message for each of these stamps.
     fn publish(&self, stamps: std::ops::Range<u64>) {
         let mut publisher = self.publisher();
         stamps.for_each(|stamp| publisher.publish(stamp, KIND, b"ours").unwrap());
@@ -518,7 +518,7 @@ impl Named {
         self.bus.publisher(&self.name, &TopicConfig::new(Policy::Keep)).unwrap_or_else(|e| panic!("{e}"))
     }
 
-    /// Lets the server forget what lies before this offset.
+    /// Deletes the messages below this offset from the server.
     fn forget(&self, offset: i64) {
         let mut places = TopicPartitionList::new();
         places.add_partition_offset(&self.name, 0, Offset::Offset(offset)).unwrap();
@@ -532,14 +532,14 @@ impl Named {
         self.bus.subscriber(&self.name, start, Wait::Block).unwrap_or_else(|e| panic!("{e}"))
     }
 
-    /// Pushes messages whose stamps are these.
+    /// Pushes a message for each of these stamps.
     fn push(&self, stamps: std::ops::Range<u64>) {
         let opened = self.bus.pusher(&self.name, &QueueConfig::new(Delivery::AtLeastOnce));
         let mut pusher = opened.unwrap_or_else(|e| panic!("{e}"));
         stamps.for_each(|stamp| pusher.push(stamp, KIND, b"ours").unwrap());
     }
 
-    /// How many messages of a queue the server has forgotten.
+    /// Returns the number of a queue's messages that were deleted from the server.
     fn freed(&self) -> i64 {
         let lookup: BaseConsumer = client().create().unwrap();
         let there = format!(".{}-queue", self.name);
@@ -559,7 +559,7 @@ impl Drop for Named {
     }
 }
 
-/// Somebody else's settings.
+/// Returns client settings of another program.
 pub fn client() -> ClientConfig {
     let mut config = ClientConfig::new();
     config.set("bootstrap.servers", url().trim_start_matches("kafka://"));
@@ -570,7 +570,7 @@ fn admin() -> AdminClient<DefaultClientContext> {
     client().create().unwrap()
 }
 
-/// What comes of a request, when the client library's own thread has finished it.
+/// Waits for the result of a request, which the client library's own thread completes.
 fn settled<F: Future>(request: F) -> F::Output {
     let mut request = pin!(request);
     let mut context = Context::from_waker(Waker::noop());

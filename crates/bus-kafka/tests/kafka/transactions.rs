@@ -1,4 +1,4 @@
-//! Records that others send in transactions.
+//! Records that other programs send in transactions.
 
 use tickpath_bus_api::conformance::{OwnedEvent, next_event};
 use tickpath_bus_api::{Policy, Start, TopicConfig};
@@ -7,7 +7,7 @@ use tickpath_clock::Wait;
 use crate::kafka_server::send_in_transactions;
 use crate::{connect, url};
 
-/// Sent by Kafka's own client. The marks of transactions take offsets, and so does what was aborted: none of it is a loss.
+/// Uses Kafka's own client. Transaction markers and aborted records take offsets, but are no loss.
 #[test]
 fn transactions_of_others_leave_no_gaps() {
     const COUNT: u64 = 100;
@@ -30,7 +30,7 @@ fn transactions_of_others_leave_no_gaps() {
     }
     let token = subscriber.token().expect("Kafka keeps messages");
     assert!(ours(&next_event(&mut *subscriber), 1));
-    // A subscriber that resumes behind a mark has lost nothing either.
+    // A subscriber that resumes behind a marker has lost nothing either.
     assert!(ours(&next_event(&mut *subscribe(Start::After(token))), 1));
     drop(publisher);
     bus.remove(&topic).unwrap_or_else(|e| panic!("{e}"));

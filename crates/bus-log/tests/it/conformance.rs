@@ -1,4 +1,4 @@
-//! The suites for topics and queues, in shared memory and on a disk.
+//! The conformance suite for topics and queues, in shared memory and on a disk.
 
 use tickpath_bus_api::conformance::{CASES, QUEUE_CASES, check};
 

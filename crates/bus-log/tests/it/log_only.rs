@@ -1,4 +1,4 @@
-//! What only a log can show: its files.
+//! Properties that only a log can show: its files, and tokens after a disk has lost data.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::ops::Range;
@@ -26,7 +26,7 @@ fn another_format_version_is_refused() {
     place.check_refusals(&["format version 99", "remove it"]);
 }
 
-/// A disk that lost the end of a topic, or got yesterday's back, and a publisher that counts on from there.
+/// A disk that lost the end of a topic or was restored from a backup, and a publisher that reuses the sequence numbers.
 #[test]
 fn numbers_that_are_used_again_are_seen_behind_a_token() {
     let place = Place::empty();
@@ -52,10 +52,10 @@ fn numbers_that_are_used_again_are_seen_behind_a_token() {
     };
     let (idle, gap) = again(token);
     assert_eq!(gap, None, "nothing has changed");
-    // Who has had nothing since says no less than it was told.
+    // A subscriber that has received nothing keeps the token that it was opened with.
     let token = idle.token().expect("a log has a history");
     drop(idle);
-    // In place: it is the same file.
+    // Written in place, so that the file stays the same.
     File::options().write(true).open(&data).expect("it is ours").write_all_at(&before, 0).expect("written");
     publish(200..205);
     let (mut short, gap) = again(token);
@@ -67,7 +67,7 @@ fn numbers_that_are_used_again_are_seen_behind_a_token() {
     assert_eq!(numbers(&mut *long, 20), (200..220).collect::<Vec<_>>());
 }
 
-/// A disk that lost the end of a topic, and a host whose clock was set back when it started again.
+/// A disk that lost the end of a topic, and a host whose clock was set back before its restart.
 #[test]
 fn what_is_new_is_known_by_a_clock_that_was_set_back() {
     let place = Place::empty();
@@ -99,7 +99,7 @@ fn what_is_new_is_known_by_a_clock_that_was_set_back() {
     assert_eq!(numbers(&mut *again, 5), (200..205).collect::<Vec<_>>());
 }
 
-/// The token of who carries on is kept before anything has come.
+/// A subscriber that carries messages on has a token to save before the first message arrives.
 #[test]
 fn who_carries_on_knows_what_lies_before() {
     let place = Place::empty();
@@ -127,7 +127,7 @@ fn who_carries_on_knows_what_lies_before() {
     assert_eq!(first.token(), now.expect("it is there"), "what it carried last");
 }
 
-/// The numbers that the next messages hold.
+/// Polls `count` messages, and returns the numbers in their payloads.
 fn numbers(subscriber: &mut dyn Subscriber, count: usize) -> Vec<u64> {
     let mut numbers = Vec::new();
     while numbers.len() < count {
@@ -142,7 +142,7 @@ fn numbers(subscriber: &mut dyn Subscriber, count: usize) -> Vec<u64> {
     numbers
 }
 
-/// Ends that pass the time by keeping warm: nobody finds anything of it, and nothing is lost for it.
+/// Publishers and subscribers that spend idle time on warm-up: no message appears, no file is added, none is lost.
 #[test]
 fn what_is_rehearsed_is_nobodys() {
     for policy in Policy::ALL {
@@ -171,7 +171,7 @@ fn what_is_rehearsed_is_nobodys() {
     }
 }
 
-/// The news of a loss is no message; and who carries messages on gets copies, each with its origin.
+/// A gap is no message when messages are lent; a subscriber that carries messages on gets copies, each with its origin.
 #[test]
 fn a_loss_is_told_to_who_is_lent_messages() {
     let place = Place::empty();
@@ -253,7 +253,7 @@ fn no_permission_is_said_so() {
     let data = place.file("data");
     fs::set_permissions(&data, Permissions::from_mode(0o000)).unwrap();
     if File::open(&data).is_ok() {
-        // The superuser may read what nobody may: there is no refusal to see, only the bits.
+        // Root may read a file without permissions, so there is no refusal to check, only the mode bits.
         assert_eq!(fs::metadata(&data).unwrap().permissions().mode() & 0o777, 0);
         return;
     }
@@ -280,7 +280,7 @@ fn a_second_writer_is_told_the_process_of_the_first() {
     let place = Place::empty();
     let mut child = spawn(Role::Publisher, &place.url, TOPIC);
     let mut subscriber = place.subscriber().unwrap_or_else(|e| panic!("{e}"));
-    // Trying to publish before the child does would make ours the first.
+    // Opening a publisher before the child does would make the test's publisher the first.
     wait_until("a child that publishes", || {
         subscriber.poll(1000, &mut |_| {}).unwrap();
         subscriber.publisher() == PublisherState::Alive(child.id())
@@ -387,7 +387,7 @@ impl Place {
         self.bus.subscriber(TOPIC, Start::Oldest, Wait::Yield)
     }
 
-    /// How many messages there are, and stamp and payload of the last.
+    /// Reads the topic to its end; returns the number of messages, and the last stamp and payload.
     fn read_all(&self) -> (u64, (u64, Vec<u8>)) {
         let mut subscriber = self.subscriber().unwrap_or_else(|e| panic!("{e}"));
         let (mut count, mut last) = (0, (0, Vec::new()));
@@ -402,7 +402,7 @@ impl Place {
         (count, last)
     }
 
-    /// Neither publisher nor subscriber gets in, and both are told these words.
+    /// Checks that publisher and subscriber are refused with an error that contains these words.
     fn check_refusals(&self, words: &[&str]) {
         let publisher = self.bus.publisher(TOPIC, &TopicConfig::new(Policy::Overwrite)).err();
         for refusal in [publisher, self.subscriber().err()] {
@@ -414,7 +414,7 @@ impl Place {
     }
 }
 
-/// Waits until this is so, for about a minute.
+/// Waits until the condition holds; fails after a minute.
 fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     for _ in 0..6000 {
         if is_so() {

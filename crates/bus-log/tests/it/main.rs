@@ -1,4 +1,4 @@
-//! The bus over the log, seen from outside.
+//! Integration tests of the bus over the log, through its public interface.
 
 mod conformance;
 mod log_only;
@@ -13,7 +13,7 @@ fn connect(url: &str) -> Result<Box<dyn Connection>, ConnectError> {
     Ok(Box::new(LogBus::connect(url)?))
 }
 
-/// What a child of the suite does; else a test of nothing.
+/// Entry point of the conformance suite's child processes; without a child's environment the test does nothing.
 #[test]
 fn child_main() {
     run_child(connect);

@@ -1,4 +1,4 @@
-//! What only a queue on a log can show: its place, its size, and that it is no topic.
+//! Properties that only a queue on a log can show: its place, its size, and that it is no topic.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -76,7 +76,7 @@ fn a_topic_and_a_queue_of_one_name_do_not_meet() {
     assert_eq!(place.bus.waiting("orders").unwrap(), Some(0));
 }
 
-/// Whether or not somebody pulls: what was pushed stays until it is acknowledged, and holds the pusher when all is full.
+/// With and without a puller, messages stay until they are acknowledged, and a full queue refuses further ones.
 #[test]
 fn a_full_queue_is_told_and_loses_nothing() {
     let place = Place::new();
@@ -104,7 +104,7 @@ fn a_full_queue_is_told_and_loses_nothing() {
     }
 }
 
-/// A byte that has changed on the disk: the message is told of once, by its number, and the others come.
+/// A byte that has changed on the disk: the damaged message is reported once, by its number, and the others arrive.
 #[test]
 fn a_damaged_message_holds_up_no_other() {
     let place = Place::new();
@@ -113,7 +113,7 @@ fn a_damaged_message_holds_up_no_other() {
         pusher.push(stamp, KIND, &[7; 100]).unwrap();
     }
     let data = place.bus.queue_place("orders").unwrap().dir().join("data");
-    // Message 2, in a segment of frames of 128 bytes.
+    // A byte of message 2, in a segment with frames of 128 bytes.
     File::options().write(true).open(data).unwrap().write_all_at(&[8], 4096 + 128 + 2 * 128 + 50).unwrap();
     let mut puller = place.puller();
     let mut told = Vec::new();
@@ -161,7 +161,7 @@ impl Place {
     }
 }
 
-/// Stamps and marks of what a puller gets.
+/// Pulls up to `limit` messages; returns each one's stamp and redelivery mark.
 fn pull(puller: &mut dyn Puller, limit: usize) -> Vec<(u64, bool)> {
     let mut pulled = Vec::new();
     puller.pull(limit, &mut |it| pulled.push((it.message.stamp, it.redelivered))).unwrap();

@@ -12,10 +12,10 @@ use tickpath_clock::{Clock, HostClock, Wait};
 const TOPIC: &str = "ticks";
 const KIND: u8 = 16;
 
-/// How long something that is to happen within a second or two may take, in nanoseconds.
+/// Time limit for an event that should happen within two seconds, in nanoseconds.
 const PATIENCE_NS: u64 = 20_000_000_000;
 
-/// Ways to remove a topic.
+/// A way to remove a topic.
 type Remove = fn(&Scene);
 
 const WAYS: [(&str, Remove); 5] = [
@@ -29,7 +29,7 @@ const WAYS: [(&str, Remove); 5] = [
 #[test]
 fn nothing_of_a_topic_is_lost_with_its_files() {
     for (what, remove) in WAYS {
-        // Each waits for a second that passes.
+        // The cases run in parallel, since each waits for a second to pass.
         std::thread::scope(|scope| {
             for policy in Policy::ALL {
                 for wait in [Wait::Block, Wait::Yield] {
@@ -53,7 +53,7 @@ fn nothing_is_lost(policy: Policy, what: &str, remove: Remove, wait: Wait) {
             format!("{policy}, {what}, {wait}: {sent:?}, {} heard, {:?}", heard.stamps.len(), subscriber.outage());
         deadline.check(&why);
         match sent.publish(&mut *publisher) {
-            // A topic that fails: its subscriber has not come yet to the files that were made anew, or lags.
+            // A topic with policy `fail` may refuse: its subscriber has not opened the new files yet, or lags behind.
             Ok(()) | Err(PublishError::NoSubscriber | PublishError::Full) => {}
             Err(e) => panic!("{policy}, {what}: {e}"),
         }
@@ -62,7 +62,7 @@ fn nothing_is_lost(policy: Policy, what: &str, remove: Remove, wait: Wait) {
     assert_eq!(heard.gaps, [], "{policy}, {what}, {wait}");
     assert_eq!(heard.stamps, (0..sent.count as u64).collect::<Vec<_>>(), "{policy}, {what}, {wait}");
     assert_eq!(subscriber.outage(), None);
-    // And it can be found again.
+    // A new subscriber finds the recreated topic.
     let mut late = scene.bus.subscriber(TOPIC, Start::Oldest, Wait::Yield).expect("it is there");
     sent.publish(&mut *publisher).expect("it is read");
     let (mut heard, deadline) = (Heard::default(), Deadline::new());
@@ -141,7 +141,7 @@ fn a_queue_goes_on_when_its_files_are_gone() {
         deadline.check(&format!("{pushed} pushed, {} pulled, {:?}", pulled.len(), puller.outage()));
         match pusher.push(pushed, KIND, b"an order") {
             Ok(()) => pushed += 1,
-            // Until what lies in the old one is finished.
+            // Pushing is refused until the messages of the old queue are finished.
             Err(e) => assert!(e.may_pass() && e.to_string().contains("to finish them"), "{e}"),
         }
         if pushed == 50 && !is_gone {
@@ -159,7 +159,7 @@ fn a_queue_goes_on_when_its_files_are_gone() {
     assert_eq!(puller.outage(), None);
 }
 
-/// Nobody will ever pull what lies in files without a name: that is told, and not forgotten.
+/// Messages in unlinked files can never be pulled: the pusher reports their number instead of forgetting them.
 #[test]
 fn a_queue_whose_messages_nobody_can_pull_any_more_is_refused_in_words() {
     let scene = Scene::new();
@@ -184,7 +184,7 @@ fn a_queue_whose_messages_nobody_can_pull_any_more_is_refused_in_words() {
     assert_eq!(scene.bus.waiting(TOPIC).expect("it is there"), Some(1));
 }
 
-/// A puller goes on once it has acknowledged what it holds of the old one.
+/// A puller moves to the new queue once it has acknowledged the messages that it holds of the old queue.
 #[test]
 fn what_a_puller_holds_is_finished_in_the_queue_that_it_came_from() {
     let scene = Scene::new();
@@ -218,7 +218,7 @@ fn what_a_puller_holds_is_finished_in_the_queue_that_it_came_from() {
     assert_eq!((puller.outage(), puller.reconnects()), (None, Some(1)));
 }
 
-/// A publisher that was fast, and then publishes once in a while, misses its files with one of the next messages.
+/// A publisher that was fast and then publishes rarely notices the removal of its files with one of the next messages.
 #[test]
 fn who_publishes_rarely_looks_with_each_message() {
     let scene = Scene::new();
@@ -229,7 +229,7 @@ fn who_publishes_rarely_looks_with_each_message() {
     tickpath_clock::sleep_ns(1_100_000_000);
     publisher.publish(clock.ticks(), KIND, b"a tick").expect("it is made anew");
     assert_eq!(publisher.reconnects(), Some(1));
-    // Its numbers go on.
+    // The sequence numbers continue.
     let mut late = scene.bus.subscriber(TOPIC, Start::Oldest, Wait::Yield).expect("it is there");
     let mut sequences = Vec::new();
     let mut hear = |event: Event<'_>| match event {
@@ -240,7 +240,7 @@ fn who_publishes_rarely_looks_with_each_message() {
     assert_eq!(sequences, [Some(100_000)]);
 }
 
-/// A subscriber that waits for a topic that was removed, and is made anew with the next number, has missed nothing.
+/// A subscriber waiting for a removed topic that is recreated with the next sequence number has missed nothing.
 #[test]
 fn who_subscribes_while_the_files_are_gone_has_missed_nothing() {
     let scene = Scene::new();
@@ -258,7 +258,7 @@ fn who_subscribes_while_the_files_are_gone_has_missed_nothing() {
     assert_eq!((heard.gaps, publisher.reconnects()), (vec![], Some(1)));
 }
 
-/// A bus in shared memory under a name of its own.
+/// A bus in shared memory with a unique name.
 struct Scene {
     bus: LogBus,
     prefix: String,
@@ -295,7 +295,7 @@ impl Drop for Scene {
     }
 }
 
-/// Messages so far; the stamp of each is its number.
+/// The number of messages published so far, which is the next message's stamp.
 #[derive(Debug, Default)]
 struct Sent {
     count: usize,

@@ -1,4 +1,4 @@
-//! Who is too slow for core NATS: what lies unread is bounded in bytes, and the loss is told.
+//! A subscriber or puller too slow for core NATS: its unread bytes are bounded, and the loss is reported.
 
 use tickpath_bus_api::conformance::{OwnedEvent, next_event, until};
 use tickpath_bus_api::{Connection, Delivery, Event, Gap, Policy, ReceiveError, TopicConfig};
@@ -9,10 +9,10 @@ use crate::nats_server::NatsServer;
 use crate::opened::{KIND, QUEUE, TOPIC, bus, publisher, pull_error, puller, pusher, subscriber};
 use crate::relay::Relay;
 
-/// Long enough that a count of messages would not bound them.
+/// Size at which a limit by message count would not bound the memory.
 const BYTES: usize = 1_000_000;
 
-/// Of these, more than can lie unread.
+/// Number of messages, more than the limit of unread bytes holds.
 const COUNT: u64 = 120;
 
 #[test]
@@ -38,7 +38,7 @@ fn a_subscriber_that_is_too_far_behind_is_cut_off_and_told_so() {
         }
     }
     assert!(is_told && bytes <= MAX_UNREAD_BYTES, "told: {is_told}, after {bytes} bytes");
-    // It may be cut off once more before it has looked.
+    // The subscriber may be disconnected once more before it polls.
     let is_back = (0..60_000).any(|_| {
         publisher.publish(COUNT, KIND, b"after").unwrap();
         subscriber.wait(1_000_000);
@@ -52,7 +52,7 @@ fn a_subscriber_that_is_too_far_behind_is_cut_off_and_told_so() {
 
 #[test]
 fn a_subscriber_to_jetstream_reads_ahead_by_bytes_too() {
-    /// What it has asked for, and what lies in the sockets.
+    /// Bytes that the client has requested, and those in socket buffers.
     const MOST_AHEAD_BYTES: u64 = 64 << 20;
     let server = NatsServer::start(&[]);
     let relay = Relay::to(server.port());

@@ -1,4 +1,4 @@
-//! Messages that keep the origin that they have elsewhere.
+//! Forwarded messages, which keep their origin from another bus.
 
 use tickpath_bus_api::conformance::{OwnedEvent, next_event, stays_quiet};
 use tickpath_bus_api::{Gap, Origin};
@@ -25,7 +25,7 @@ fn what_is_carried_twice_comes_once_and_what_is_missing_is_told() {
         assert_eq!(payload(next_event(&mut *subscriber)), "zero");
         other.carry(origin(0), 2, KIND, b"zero").unwrap();
         one.carry(origin(3), 3, KIND, b"three").unwrap();
-        // Late: it was told as missed.
+        // Late: it was already reported as missed.
         one.carry(origin(2), 3, KIND, b"two").unwrap();
         one.publish(4, KIND, b"his own").unwrap();
         let came: Vec<String> = (0..3).map(|_| payload(next_event(&mut *subscriber))).collect();

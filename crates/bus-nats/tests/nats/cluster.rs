@@ -1,4 +1,4 @@
-//! A cluster that has no leader, as it is while its servers start: it answers, and keeps nothing yet.
+//! A cluster without a leader, as while its servers start: it answers, but keeps nothing yet.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -17,10 +17,10 @@ fn a_cluster_without_a_leader_is_waited_for_by_who_receives_and_told_to_who_send
     let [first, mut second] = NatsServer::start_cluster();
     let url = format!("{}?jetstream", first.url());
     let bus = until(|| NatsBus::connect(&url));
-    // Until it is there, a subscriber asks for its topic again and again.
+    // The subscriber retries until the topic exists.
     let mut subscriber = until(|| bus.subscriber(TOPIC, Start::Oldest, Wait::Block));
     second.kill();
-    // It takes the server some seconds to know.
+    // The server takes some seconds to detect the loss.
     let told = until(|| match bus.waiting(QUEUE) {
         Err(e) if e.to_string().contains("has no leader") => Ok(e.to_string()),
         other => Err(format!("{other:?}")),
@@ -79,7 +79,7 @@ fn what_is_published_survives_whoever_leads_its_stream_and_comes_once() {
         drop(over);
     });
     let count = published.load(Ordering::SeqCst);
-    // A few looks more, for what comes twice.
+    // A few more polls, to catch duplicates.
     let mut looks = 0..20;
     for _ in 0..600_000 {
         came.read(&mut *subscriber);
@@ -90,21 +90,22 @@ fn what_is_published_survives_whoever_leads_its_stream_and_comes_once() {
     }
     let Came { stamps, missed } = came;
     assert!(stamps.is_sorted_by(|one, next| one < next), "each once, in order");
-    // Version 2.9 may lose what a majority has acknowledged: that is told, and so is what was never there.
+    // Version 2.9 may lose messages that a majority has acknowledged: these are reported, and so are those never
+    // stored.
     let absent = count - stamps.len() as u64;
     println!("{absent} of {count} messages are not there, {missed} are told");
     assert!(absent <= missed, "{absent} of {count} messages are not there, and {missed} are told");
 }
 
-/// What a subscriber was handed.
+/// Events that a subscriber received.
 #[derive(Debug, Default)]
 struct Came {
     stamps: Vec<u64>,
-    /// Messages that were told as missed.
+    /// Number of messages reported as missed.
     missed: u64,
 }
 
-/// Says that it is over, also where a test fails.
+/// Guard that sets its flag on drop, even when a test panics.
 struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {
@@ -131,8 +132,7 @@ fn publish_surely(publisher: &mut dyn Publisher, stamp: u64) {
 }
 
 impl Came {
-    /// Takes what is there. A server that has just begun to lead may seem to have come back with less, and one that starts
-    /// to keep nothing.
+    /// Reads the pending events. A new leader may seem to have lost messages, and a starting server to keep none.
     fn read(&mut self, subscriber: &mut dyn Subscriber) {
         let polled = subscriber.poll(64, &mut |event| match event {
             Event::Message(message) => self.stamps.push(message.stamp),
@@ -146,18 +146,18 @@ impl Came {
     }
 }
 
-/// Which one leads the topic's stream.
+/// Returns the index of the server that leads the topic's stream.
 fn leader(servers: &[NatsServer]) -> Option<usize> {
     let info = info(servers)?;
     (0..servers.len()).find(|at| info.contains(&format!("\"leader\":\"server-{at}\"")))
 }
 
-/// Whether both others have all that the leader has.
+/// Returns whether both followers have everything that the leader has.
 fn is_whole(servers: &[NatsServer]) -> bool {
     info(servers).is_some_and(|info| info.matches("\"current\":true").count() == 2)
 }
 
-/// What the first one that answers says of the topic's stream.
+/// Returns the stream's description from the first server that answers.
 fn info(servers: &[NatsServer]) -> Option<String> {
     let ask = |server: &NatsServer| {
         answer_of_jetstream(server.port(), &format!("STREAM.INFO.{STREAM}"), "", Duration::from_secs(2))
@@ -165,7 +165,7 @@ fn info(servers: &[NatsServer]) -> Option<String> {
     servers.iter().find_map(ask).filter(|info| !info.contains("\"error\""))
 }
 
-/// What comes of it when it no longer fails, which is waited for up to a minute or more.
+/// Repeats an attempt until it succeeds, for a minute or more.
 fn until<T, E: std::fmt::Display>(mut attempt: impl FnMut() -> Result<T, E>) -> T {
     let mut last = String::new();
     for _ in 0..600 {

@@ -1,4 +1,4 @@
-//! The suite, with core NATS and with JetStream.
+//! The conformance suite, with core NATS and with JetStream.
 
 use tickpath_bus_api::conformance::{CASES, QUEUE_CASES, Relay, check, silence_is_told, stays_bounded};
 
@@ -31,7 +31,7 @@ fn a_network_that_forgets_a_connection_is_told() {
     silence_is_told(&url("?jetstream"), &format!("{relayed}&jetstream"), &relay, connect);
 }
 
-/// The server's URL with a way to use it.
+/// Returns the server's URL with these options.
 fn url(query: &str) -> String {
     let server = std::env::var("TICKPATH_NATS");
     let server = server.unwrap_or_else(|_| panic!("start the brokers: scripts/brokers run -- cargo test"));

@@ -1,4 +1,4 @@
-//! What stays when the server is killed: what was asked to, and nothing else; and that is told.
+//! Durability across a killed server: exactly the durable topics and queues survive, and every loss is reported.
 
 use tickpath_bus_api::conformance::{OwnedEvent, next_event, pull_stamps, stays_quiet, until};
 use tickpath_bus_api::{Connection, Delivery, Gap, Policy, QueueConfig, ReceiveError, Start, TopicConfig};
@@ -103,7 +103,7 @@ fn who_goes_on_by_a_token_in_a_topic_that_came_back_as_it_was_gets_what_is_new_t
     server.restart();
     publisher.publish(3, KIND, b"four").unwrap();
     for _ in 0..2 {
-        // As another process would, from the text.
+        // From the text, as another process would resume.
         let token = token.to_string().parse().expect("it is a token");
         let mut second = bus.subscriber(TOPIC, Start::After(token), Wait::Block).unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(next_event(&mut *second), OwnedEvent::Gap(Gap::Reconnected));
@@ -130,7 +130,7 @@ fn a_queue_that_comes_back_as_it_was_some_time_ago_is_told_once() {
     let error = pull_error(&mut *puller);
     assert!(matches!(error, ReceiveError::Gone(_)) && error.to_string().contains("some time ago"), "{error}");
     pusher.push(3, KIND, b"new").unwrap();
-    // What was handed over has the place of another message now.
+    // Another message has the sequence number of the delivered one now.
     puller.acknowledge().unwrap();
     assert_eq!(pull_stamps(&mut *puller, 2), [(1, false), (3, false)]);
     puller.acknowledge().unwrap();
@@ -156,7 +156,7 @@ fn what_was_held_of_a_queue_that_came_back_as_it_was_is_neither_acknowledged_nor
     server.kill();
     server.restore(&copy);
     server.restart();
-    // Before it is told that the queue is another one.
+    // The puller has not reported yet that the queue was replaced.
     let error = puller.give_back(tags[0]).unwrap_err();
     assert!(matches!(error, ReceiveError::NotAcknowledged(_)), "{error}");
     let error = puller.acknowledge().unwrap_err();
@@ -184,7 +184,7 @@ fn what_was_held_is_not_acknowledged_where_another_message_has_its_place() {
     server.kill();
     server.restore(&copy);
     server.restart();
-    // Before the puller has looked the queue is as long as it was.
+    // The queue has its old length again before the puller looks.
     pusher.push(3, KIND, b"new").unwrap();
     relay.heal();
     let error = puller.acknowledge().unwrap_err();
@@ -206,7 +206,7 @@ fn at_most_once_nothing_is_handed_over_that_the_server_has_again() {
     server.restart();
     pusher.push(2, KIND, b"lost").unwrap();
     let mut puller = puller(&bus, Delivery::AtMostOnce);
-    // Until the first one lies here.
+    // Until the first message is buffered here.
     puller.wait(60_000_000_000);
     server.kill();
     server.restore(&copy);
@@ -240,7 +240,7 @@ fn a_queue_in_memory_that_its_server_lost_is_told_once() {
     let sentence = error.to_string();
     assert!(sentence.contains(QUEUE) && sentence.contains("what was in it is gone; it is made anew"), "{sentence}");
     pusher.push(2, KIND, b"anew").unwrap();
-    // What was handed over is gone: this is not the message that has its place now.
+    // The delivered message is lost: another one has its sequence number now.
     puller.acknowledge().unwrap();
     assert_eq!(pull(&mut *puller), (2, false));
     puller.acknowledge().unwrap();
@@ -270,7 +270,7 @@ fn what_is_there_and_kept_otherwise_is_refused() {
         there.remove_queue(QUEUE).unwrap();
         there.remove(TOPIC).unwrap();
     }
-    // One server has no others to copy to.
+    // A single server cannot replicate.
     let error = copied.publisher(TOPIC, &topic).err().expect("there is one server").to_string();
     assert!(error.contains("replicas"), "{error}");
 }

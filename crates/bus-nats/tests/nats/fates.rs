@@ -1,4 +1,4 @@
-//! What becomes of messages where the server hangs or refuses, and what an error says of each.
+//! Fates of messages when the server hangs or refuses, and the error for each.
 
 use tickpath_bus_api::conformance::{OwnedEvent, go_on, halt, next_event, until};
 use tickpath_bus_api::{
@@ -45,7 +45,7 @@ fn a_queue_has_once_what_was_unknown_and_sent_again_over_another_connection() {
     relay.cut();
     go_on(server.pid());
     relay.heal();
-    // It lies on the way to the server, or is there already.
+    // The message is on its way to the server, or has arrived.
     pusher.resend().unwrap();
     pusher.push(2, KIND, b"job").unwrap();
     assert_eq!((far.waiting(QUEUE).unwrap(), far.queue_capabilities().exact_resend), (Some(2), true));
@@ -71,7 +71,7 @@ fn what_a_queue_does_not_know_again_any_more_is_not_sent_again() {
     });
     assert!(matches!(&pushed, Err(PublishError::Unknown(_))), "{pushed:?}");
     relay.lead_to(server.port());
-    // The server's own time is to pass, too.
+    // The server's duplicate window of 100 ms must pass, too.
     sleep_ns(300_000_000);
     for _ in 0..2 {
         let error = pusher.resend().unwrap_err();
@@ -90,7 +90,7 @@ fn a_core_subscriber_sees_once_what_was_unknown_and_sent_again() {
     let mut publisher = publisher(&bus);
     let payload = vec![7; 256 << 10];
     halt(server.pid());
-    // The sockets on the way hold some mebibytes.
+    // Socket buffers on the way hold some mebibytes.
     let first = (0..1000).find_map(|stamp| publisher.publish(stamp, KIND, &payload).err().map(|error| (stamp, error)));
     go_on(server.pid());
     let (unknown, error) = first.expect("nobody reads");
@@ -116,7 +116,7 @@ fn a_batch_of_which_one_is_refused_says_what_became_of_each() {
     publisher.publish(2, KIND, b"four").unwrap();
     let mut subscriber = bus.subscriber(TOPIC, Start::Oldest, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(0, 1, b"one"));
-    // Those behind it have kept their numbers: what was refused between them is missing.
+    // The following messages have kept their sequence numbers: the refused one is missing between them.
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Missed(1)));
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(1, 1, b"three"));
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(2, 2, b"four"));
@@ -146,7 +146,7 @@ fn what_arrived_is_unknown_though_the_second_attempt_is_refused() {
     let mut publisher = keeping_publisher(&bus(&format!("{}?jetstream", relay.url())));
     let error = publish_then_lead_to(full.port(), &relay, &mut *publisher, &mut *witness);
     assert!(matches!(error, PublishError::Unknown(_)), "{error}");
-    // Asked on that server again, it is refused once more, and that proves nothing.
+    // A repeated refusal by that server proves nothing about the first copy.
     let again = publisher.resend().unwrap_err();
     assert!(matches!(again.error, PublishError::Unknown(_)) && again.fate(0) == Fate::Unknown, "{again}");
 }
@@ -221,13 +221,13 @@ fn a_queue_that_was_removed_is_told_and_pulled_on() {
     let error = pull_error(&mut *puller);
     assert!(matches!(error, ReceiveError::Gone(_)), "{error}");
     pusher.push(2, KIND, b"job").unwrap();
-    // What was held before has the place that the new one has now.
+    // The new message has the sequence number of the one held before.
     puller.acknowledge().unwrap();
     assert_eq!(pull(&mut *puller), (2, false));
 }
 
-/// What a publisher behind a relay says of a message that has arrived, if it does not hear so, and its next connection
-/// leads to this port.
+/// Publishes through a relay that loses the acknowledgement and leads the next connection to this port; returns the
+/// error.
 fn publish_then_lead_to(
     port: u16,
     relay: &Relay,
@@ -245,7 +245,7 @@ fn publish_then_lead_to(
     published.unwrap_err()
 }
 
-/// Makes the stream of the tests' topic, as somebody else would.
+/// Creates the stream of the tests' topic as another program would.
 fn make_stream(server: &NatsServer, more: &str) {
     let kept = "\"retention\":\"limits\",\"storage\":\"memory\",\"num_replicas\":1";
     let json = format!("{{\"name\":\"{STREAM}\",\"subjects\":[\"{TOPIC}\"],{kept},{more}}}");

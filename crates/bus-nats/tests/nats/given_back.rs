@@ -1,4 +1,4 @@
-//! Messages of a queue that come again: given back, not acknowledged, or too often.
+//! Redelivered messages of a queue: given back, not acknowledged, or delivered too often.
 
 use std::num::NonZeroU32;
 
@@ -41,7 +41,7 @@ fn one_message_is_given_back_and_the_others_are_acknowledged() {
         let error = puller.give_back(tag).unwrap_err();
         assert!(matches!(error, ReceiveError::NotAcknowledged(_)), "{tag}: {error}");
     }
-    // Those that were not given back are gone; this one comes to anybody.
+    // The messages not given back are gone; this one may go to any puller.
     drop(puller);
     let mut other = bus.puller(QUEUE, &QueueConfig::new(Delivery::AtLeastOnce), Wait::Block).unwrap();
     let last = pull_some(&mut *other, 1)[0];
@@ -176,7 +176,7 @@ fn a_server_that_has_forgotten_who_holds_a_message_gives_it_out_again_only_if_it
     pusher(&bus, Delivery::AtLeastOnce).push_batch(1, KIND, &[&b"job"[..]; 3]).unwrap();
     assert_eq!(pull_stamps(&mut *puller, 3), [(1, false); 3]);
     ask_jetstream(server.port(), "CONSUMER.DELETE.tickpath-queue-tickpath+test+jobs.tickpath", "");
-    // Some servers answer nothing where nobody holds the message by now, others take it as done.
+    // Some servers do not answer if no puller holds the message, others count it as acknowledged.
     if let Err(error) = puller.acknowledge() {
         assert!(matches!(error, ReceiveError::NotAcknowledged(_)), "{error}");
         assert_eq!(pull_stamps(&mut *puller, 3), [(1, false); 3]);
@@ -204,7 +204,7 @@ fn a_dead_letter_is_there_once_though_its_puller_is_cut_off_while_it_is_moved() 
             puller.wait(1_000_000);
             puller.reconnects() >= Some(round)
         });
-        // Wherever the move is, it begins anew.
+        // Wherever the move has got to, it starts over.
         relay.break_off();
     }
     until(|| {
@@ -218,8 +218,8 @@ fn a_dead_letter_is_there_once_though_its_puller_is_cut_off_while_it_is_moved() 
     assert_eq!((pull_nothing(&mut *puller), pull_nothing(&mut *buried)), (0, 0));
 }
 
-/// Pulls what a limit of one delivery lets through: nothing, but where the server has lost its count. Version 2.9.10 does
-/// if a connection ends just when it delivers there; that is given back once more.
+/// Pulls beyond a limit of one delivery, where only a message whose count the server has lost may come, and gives it
+/// back. Version 2.9.10 loses the count if a connection ends just when it delivers.
 fn pull_only_uncounted(puller: &mut dyn Puller) {
     let mut uncounted = None;
     let pulled = puller.pull(1, &mut |pulled| {
@@ -227,7 +227,7 @@ fn pull_only_uncounted(puller: &mut dyn Puller) {
         uncounted = Some(pulled.tag);
     });
     pulled.unwrap();
-    // The connection may be gone again: then it comes by itself.
+    // If the connection is lost again, the message comes back by itself.
     let _ = uncounted.map(|tag| puller.give_back(tag));
 }
 
@@ -239,7 +239,7 @@ fn at_least_once() -> QueueConfig {
     QueueConfig::new(Delivery::AtLeastOnce)
 }
 
-/// The next so many messages, waited for.
+/// Waits for the next `count` messages, and returns them.
 fn pull_some(puller: &mut dyn Puller, count: usize) -> Vec<Came> {
     let mut came = Vec::new();
     until(|| {
@@ -257,7 +257,7 @@ fn pull_some(puller: &mut dyn Puller, count: usize) -> Vec<Came> {
     came
 }
 
-/// How many come now, where none is to come.
+/// Returns the number of messages that come, where none is expected.
 fn pull_nothing(puller: &mut dyn Puller) -> usize {
     let looks = (0..20).map(|_| {
         puller.wait(1_000_000);

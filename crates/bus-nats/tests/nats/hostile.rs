@@ -1,5 +1,5 @@
-//! A hostile server: its first line has no end. The client must end with an error that names the bound, and close the
-//! connection before much has been sent.
+//! A hostile server, whose first line has no end. The client must fail with an error that names the limit, and close
+//! the connection before much was sent.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -10,10 +10,10 @@ use std::time::Duration;
 use tickpath_bus_api::conformance::until;
 use tickpath_bus_nats::NatsBus;
 
-/// What the server would send, in bytes.
+/// Bytes that the server would send.
 const WILLING_BYTES: usize = 96 << 20;
 
-/// What it may get rid of, in bytes: the longest first line, and what sockets hold.
+/// Bytes that the server may send: the longest first line, and the socket buffers.
 const MOST_BYTES: usize = 40 << 20;
 
 #[test]
@@ -41,7 +41,7 @@ fn a_first_line_without_an_end_is_an_error_that_names_the_bound() {
     }
 }
 
-/// Sends until the client has closed the connection, or nothing is left to send; then waits until it is closed.
+/// Sends until the client has closed the connection, or everything is sent; then waits for the close.
 fn flood(mut stream: &TcpStream, begin: &str, again: &str, sent: &AtomicUsize) {
     stream.set_read_timeout(Some(Duration::from_secs(300))).unwrap();
     stream.set_write_timeout(Some(Duration::from_secs(300))).unwrap();

@@ -1,4 +1,4 @@
-//! What only JetStream can do: keep a topic or a queue beyond a connection, and lose it with the server.
+//! Behaviour that needs JetStream: keeping a topic or a queue beyond a connection, and losing it with the server.
 
 use tickpath_bus_api::conformance::{OwnedEvent, next_event};
 use tickpath_bus_api::{ConnectError, Connection, Delivery, Gap, Policy, ReceiveError, Start, TopicConfig};
@@ -129,7 +129,7 @@ fn a_puller_acknowledges_after_a_cut_what_it_got_before() {
     first.acknowledge().unwrap();
     assert_eq!((pull(&mut *first), first.reconnects()), ((2, false), Some(1)));
     drop(first);
-    // What was held comes again at once, what was acknowledged does not.
+    // Unacknowledged messages come again at once, acknowledged ones do not.
     let mut second = puller(&far, Delivery::AtLeastOnce);
     assert_eq!((pull(&mut *second), pull(&mut *second)), ((2, true), (3, false)));
     second.acknowledge().unwrap();

@@ -1,4 +1,4 @@
-//! Kills at random.
+//! Random kills.
 
 use tickpath_bus_api::conformance::Kills;
 

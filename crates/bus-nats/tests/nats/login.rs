@@ -1,4 +1,4 @@
-//! Logins by files: the seed of a key, or a token that is signed.
+//! Logins by files: the seed of a key, or a signed token.
 
 use std::fs;
 use std::path::Path;
@@ -66,7 +66,7 @@ fn a_signed_token_decides() {
     refused(&format!("{}?creds={}", server.url(), none.display()), &["none.creds", "nsc generate creds"]);
 }
 
-/// A token that says who the subject is, by the word of the issuer.
+/// Returns a token for the subject, signed by the issuer.
 fn sign(issuer: &KeyPair, subject: &KeyPair, nats: &str) -> String {
     let (issued_by, of) = (issuer.public_key(), subject.public_key());
     let claims = format!(

@@ -1,4 +1,4 @@
-//! The bus over NATS, seen from outside, against real servers.
+//! External tests of the bus over NATS, against real servers.
 
 mod behind;
 mod carried;
@@ -27,7 +27,7 @@ fn connect(url: &str) -> Result<Box<dyn Connection>, ConnectError> {
     Ok(Box::new(NatsBus::connect(url)?))
 }
 
-/// What a child of the suite does; else a test of nothing.
+/// Entry point of the suite's child processes; otherwise tests nothing.
 #[test]
 fn child_main() {
     run_child(connect);

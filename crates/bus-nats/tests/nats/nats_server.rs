@@ -1,4 +1,4 @@
-//! A NATS server for tests: on loopback, empty, in a folder of its own, gone with the test.
+//! A NATS server for tests: on loopback, empty, in a separate folder, removed with the test.
 
 use std::net::TcpStream;
 use std::path::Path;
@@ -13,12 +13,12 @@ pub struct NatsServer {
     process: Child,
     port: u16,
     settings: Vec<String>,
-    /// Goes after the server.
+    /// Declared last, so that the folder is removed after the server has ended.
     dir: TempDir,
 }
 
 impl NatsServer {
-    /// Starts one with JetStream on a free port, with further settings as on its command line.
+    /// Starts a server with JetStream on a free port, with further command-line options.
     pub fn start(settings: &[&str]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let with_jetstream = ["-js", "-sd", dir.path().to_str().unwrap()];
@@ -26,12 +26,12 @@ impl NatsServer {
         Self::open(settings, dir)
     }
 
-    /// Starts one without JetStream.
+    /// Starts a server without JetStream.
     pub fn start_plain() -> Self {
         Self::open(Vec::new(), tempfile::tempdir().unwrap())
     }
 
-    /// Starts one with JetStream, by this file of settings.
+    /// Starts a server with JetStream and this configuration file.
     pub fn start_by(config: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("nats.conf");
@@ -40,7 +40,7 @@ impl NatsServer {
         Self::open(vec!["-js".to_owned(), "-sd".to_owned(), dir_name, "-c".to_owned(), file_name], dir)
     }
 
-    /// Starts some with JetStream that are a cluster, and so have no leader without most of them.
+    /// Starts a cluster with JetStream, which has a leader only while most of its servers run.
     pub fn start_cluster<const SERVERS: usize>() -> [Self; SERVERS] {
         let routes: [String; SERVERS] = std::array::from_fn(|_| format!("nats://127.0.0.1:{}", free_port()));
         std::array::from_fn(|at| {
@@ -58,45 +58,45 @@ impl NatsServer {
         })
     }
 
-    /// Its URL without a password.
+    /// Returns the URL without a password.
     pub fn url(&self) -> String {
         format!("nats://127.0.0.1:{}", self.port)
     }
 
-    /// Its URL with this in front of the host.
+    /// Returns the URL with this login before the host.
     pub fn url_with(&self, login: &str) -> String {
         format!("nats://{login}@127.0.0.1:{}", self.port)
     }
 
-    /// Its port.
+    /// Returns the port.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Its process.
+    /// Returns the process id.
     pub fn pid(&self) -> u32 {
         self.process.id()
     }
 
-    /// Kills it and waits until it is gone.
+    /// Kills the server and waits until its process has ended.
     pub fn kill(&mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
     }
 
-    /// Starts it again, on the same port.
+    /// Restarts the server on the same port.
     pub fn restart(&mut self) {
         self.process = launch(self.port, &self.settings);
     }
 
-    /// A copy of what it keeps in files; it must be killed.
+    /// Copies the server's files; it must be killed before.
     pub fn back_up(&self) -> TempDir {
         let copy = tempfile::tempdir().unwrap();
         copy_all(self.dir.path(), copy.path());
         copy
     }
 
-    /// Puts back what it kept then, and nothing else; it must be killed.
+    /// Replaces the server's files by the copy; it must be killed before.
     pub fn restore(&self, copy: &TempDir) {
         for entry in std::fs::read_dir(self.dir.path()).unwrap() {
             std::fs::remove_dir_all(entry.unwrap().path()).unwrap();
@@ -118,7 +118,7 @@ impl Drop for NatsServer {
     }
 }
 
-/// Copies what is in a folder.
+/// Copies the contents of a folder.
 fn copy_all(from: &Path, to: &Path) {
     let copied = Command::new("cp").arg("-a").arg(from.join(".")).arg(to).status().expect("cp is there");
     assert!(copied.success(), "{} is not copied", from.display());
@@ -126,7 +126,7 @@ fn copy_all(from: &Path, to: &Path) {
 
 fn launch(port: u16, settings: &[String]) -> Child {
     let mut command = Command::new("nats-server");
-    // Debian puts servers where only root looks.
+    // Debian installs servers in folders of root's PATH only.
     command.env("PATH", format!("{}:/usr/local/sbin:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default()));
     command.args(["-a", "127.0.0.1", "-p", &port.to_string()]).args(settings);
     command.stdout(Stdio::null()).stderr(Stdio::null());
@@ -134,7 +134,7 @@ fn launch(port: u16, settings: &[String]) -> Child {
         command.spawn().unwrap_or_else(|e| panic!("install nats-server (apt-get install nats-server): {e}"));
     for _ in 0..6000 {
         let answers = TcpStream::connect(("127.0.0.1", port)).is_ok();
-        // Looked at after that: somebody else may answer.
+        // Checked after the connection, because another process may have answered.
         if let Some(status) = process.try_wait().unwrap() {
             panic!("nats-server ended with {status}; run it by hand with {settings:?} to see why");
         }

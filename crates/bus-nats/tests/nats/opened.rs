@@ -1,4 +1,4 @@
-//! How the tests open topics and queues.
+//! Helpers that open the tests' topics and queues.
 
 use tickpath_bus_api::conformance::{OwnedEvent, next_event, pull_stamps};
 use tickpath_bus_api::{
@@ -11,10 +11,10 @@ pub const TOPIC: &str = "tickpath:test:ticks";
 pub const QUEUE: &str = "tickpath:test:jobs";
 pub const KIND: u8 = 16;
 
-/// What keeps the topic.
+/// Name of the topic's stream.
 pub const STREAM: &str = "tickpath-topic-tickpath+test+ticks";
 
-/// Stamp of the next message, and whether it is marked as redelivered.
+/// Returns the stamp of the next message, and whether it is marked as redelivered.
 pub fn pull(puller: &mut dyn Puller) -> (u64, bool) {
     pull_stamps(puller, 1)[0]
 }
@@ -39,7 +39,7 @@ pub fn puller(bus: &NatsBus, delivery: Delivery) -> Box<dyn Puller> {
     bus.puller(QUEUE, &QueueConfig::new(delivery), Wait::Block).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// Connecting fails, with these words in the sentence that it gives.
+/// Checks that connecting fails with these words, and returns the sentence.
 pub fn refused(url: &str, words: &[&str]) -> String {
     let error = NatsBus::connect(url).err().unwrap_or_else(|| panic!("{url} is connected to")).to_string();
     for word in words {
@@ -48,7 +48,7 @@ pub fn refused(url: &str, words: &[&str]) -> String {
     error
 }
 
-/// A message passes.
+/// Checks that a message passes.
 pub fn let_in(url: &str) {
     let bus = bus(url);
     let mut subscriber = subscriber(&bus, Wait::Block);
@@ -56,7 +56,7 @@ pub fn let_in(url: &str) {
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(7, b"let in"));
 }
 
-/// What `pull` says when it fails; what comes until then is dropped.
+/// Pulls until an error, and returns it; drops the messages before it.
 pub fn pull_error(puller: &mut dyn Puller) -> ReceiveError {
     for _ in 0..60_000 {
         match puller.pull(64, &mut |_| {}) {

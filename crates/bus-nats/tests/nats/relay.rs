@@ -1,11 +1,11 @@
-//! A piece of network between a client and a server, which can be cut.
+//! A relay between client and server that can be cut, as a bad network.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// A port that leads to a server's. It is gone with the test.
+/// A port that forwards to a server's, until it is dropped.
 pub struct Relay {
     port: u16,
     line: Arc<Line>,
@@ -15,16 +15,16 @@ struct Line {
     server_port: AtomicU16,
     is_cut: AtomicBool,
     is_over: AtomicBool,
-    /// Nothing that the server says comes through.
+    /// The server's bytes are dropped.
     is_silent: AtomicBool,
-    /// Bytes that came through from the server.
+    /// Number of bytes forwarded from the server.
     answered: AtomicU64,
     /// Both sides of each connection.
     sockets: Mutex<Vec<TcpStream>>,
 }
 
 impl Relay {
-    /// A relay to this port of loopback.
+    /// Starts a relay to this port on loopback.
     pub fn to(server_port: u16) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -43,7 +43,7 @@ impl Relay {
         Self { port, line }
     }
 
-    /// The URL of the near end.
+    /// Returns the URL of the client's end.
     pub fn url(&self) -> String {
         format!("nats://127.0.0.1:{}", self.port)
     }
@@ -59,14 +59,14 @@ impl Relay {
         self.line.close_all();
     }
 
-    /// What the server says is lost from now on; what it is told passes.
+    /// Drops the server's bytes from now on; the client's bytes pass.
     pub fn silence(&self) {
         self.line.is_silent.store(true, Ordering::SeqCst);
     }
 
-    /// Ends all connections; new ones pass, and the server is heard there.
+    /// Ends all connections; new ones pass in both directions.
     pub fn break_off(&self) {
-        // Under the lock: none is joined in between.
+        // Under the lock, so that no connection is added in between.
         let mut sockets = self.line.sockets.lock().unwrap();
         for socket in sockets.drain(..) {
             let _ = socket.shutdown(Shutdown::Both);
@@ -74,7 +74,7 @@ impl Relay {
         self.line.is_silent.store(false, Ordering::SeqCst);
     }
 
-    /// Bytes that came through from the server so far.
+    /// Returns the number of bytes forwarded from the server so far.
     pub fn answered(&self) -> u64 {
         self.line.answered.load(Ordering::SeqCst)
     }
@@ -89,7 +89,7 @@ impl Drop for Relay {
     fn drop(&mut self) {
         self.line.is_over.store(true, Ordering::SeqCst);
         self.line.close_all();
-        // Wakes the thread that accepts.
+        // Wakes the accepting thread.
         let _ = TcpStream::connect(("127.0.0.1", self.port));
     }
 }
@@ -108,7 +108,7 @@ impl Line {
     }
 
     fn join(self: &Arc<Self>, near: TcpStream, far: TcpStream) {
-        // Under the lock: one that passes before a cut is closed by it.
+        // Under the lock, so that a connection accepted before a cut is closed by it.
         let mut sockets = self.sockets.lock().unwrap();
         if self.is_cut.load(Ordering::SeqCst) {
             return;
@@ -120,7 +120,7 @@ impl Line {
         sockets.extend([near, far]);
     }
 
-    /// Until one side has gone.
+    /// Forwards bytes until one side closes the connection.
     fn carry(&self, mut from: TcpStream, mut to: TcpStream, is_answer: bool) {
         let mut bytes = vec![0; 64 << 10];
         while let Ok(read @ 1..) = from.read(&mut bytes) {

@@ -1,4 +1,5 @@
-//! What only a server can do: refuse, hang, die and come back, and serve others on the same subject.
+//! Behaviour that needs a real server: refusing, hanging, dying and coming back, and serving other programs on the same
+//! subject.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -24,10 +25,10 @@ fn a_killed_server_is_come_back_to() {
         assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(1, b"before"));
 
         server.kill();
-        // What the socket takes counts as published: until the end of the connection is heard of, it takes some.
+        // Bytes accepted by the socket count as published, until the client learns that the connection has ended.
         let failed = (0..60_000).find_map(|_| {
             sleep_ns(1_000_000);
-            // What breaks off in the middle is unknown.
+            // A message cut off in the middle is in doubt.
             publisher.publish(2, KIND, b"lost").err().filter(|error| !matches!(error, PublishError::Unknown(_)))
         });
         let error = failed.expect("a dead server takes nothing");
@@ -91,7 +92,7 @@ fn a_puller_of_a_group_goes_on_after_a_cut() {
     relay.cut();
     relay.heal();
     let mut losses = 0;
-    // A group keeps nothing: push until the puller is back.
+    // A core NATS group keeps nothing: push until the puller has reconnected.
     for stamp in 2..60_000 {
         pusher.push(stamp, KIND, b"after").unwrap();
         let mut came = 0;
@@ -203,7 +204,7 @@ fn the_token_decides() {
 #[test]
 fn nobody_there_is_said_so() {
     check(&format!("nats://127.0.0.1:{}", free_port()), &["refused the connection", "start nats-server"]);
-    // No resolver asks the network for a name of which a part is that long.
+    // A label of 64 characters is invalid, so no resolver asks the network.
     check(&format!("nats://{}.invalid:4222", "x".repeat(64)), &["cannot be resolved", "check the host"]);
 }
 
@@ -213,7 +214,7 @@ fn somebody_else_there_is_said_so() {
     let cases: [(Answer, &[&str]); 5] = [
         (|stream| answer(&stream, b"HTTP/1.1 400 Bad Request\r\n\r\n"), &["not as NATS does", "check the port"]),
         (|stream| answer(&stream, b"+OK POP3 ready\r\n"), &["not as NATS does", "check the port"]),
-        // On a busy host a server may find that who connects is slow.
+        // On a busy host a server may time out a slow login.
         (|stream| answer(&stream, b"INFO {}\r\n-ERR 'Authentication Timeout'\r\n"), &["connection", "try again"]),
         (drop, &["connection", "try again"]),
         (|stream| hold(&stream), &["did not answer within 5 s", "check host, port and firewall"]),
@@ -221,7 +222,7 @@ fn somebody_else_there_is_said_so() {
     for (behave, words) in cases {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let url = format!("nats://{}", listener.local_addr().unwrap());
-        // It is connected to more than once.
+        // The client connects more than once.
         std::thread::spawn(move || listener.incoming().for_each(|stream| behave(stream.unwrap())));
         check(&url, words);
     }
@@ -243,32 +244,32 @@ fn a_server_that_falls_silent_is_an_error_and_no_hang() {
     publisher.publish(3, KIND, b"after").unwrap();
 }
 
-/// Says something, then waits until the other side has gone.
+/// Sends these bytes, then waits until the peer has closed the connection.
 fn answer(mut stream: &TcpStream, bytes: &[u8]) {
     let _ = stream.write_all(bytes);
     hold(stream);
 }
 
-/// Reads until the other side has gone, and says nothing.
+/// Reads until the peer has closed the connection, and sends nothing.
 fn hold(mut stream: &TcpStream) {
     let mut bytes = [0; 64];
     while stream.read(&mut bytes).is_ok_and(|read| read > 0) {}
 }
 
-/// Connecting fails, with the server's name and these words.
+/// Checks that connecting fails, with an error that contains these words.
 fn check(url: &str, words: &[&str]) {
     let error = refused(url, words);
     assert!(error.starts_with("nats://") && !error.contains("cret"), "{error}");
 }
 
-/// Has the server's JetStream do something.
+/// Sends a request to the server's JetStream API, and checks its success.
 pub fn ask_jetstream(port: u16, what: &str, json: &str) {
     let answer = answer_of_jetstream(port, what, json, Duration::from_secs(60));
     let answer = answer.expect("the server has not answered");
     assert!(!answer.contains("\"error\""), "{what}: {answer}");
 }
 
-/// What the server's JetStream answers, if it does so in time.
+/// Returns the answer of the server's JetStream API; none if it does not come in time.
 pub fn answer_of_jetstream(port: u16, what: &str, json: &str, patience: Duration) -> Option<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
     stream.set_read_timeout(Some(patience)).unwrap();
@@ -279,7 +280,7 @@ pub fn answer_of_jetstream(port: u16, what: &str, json: &str, patience: Duration
     lines.next()
 }
 
-/// Publishes as somebody else; returns when the server has all of it.
+/// Publishes as another program; returns when the server has received everything.
 pub fn publish_foreign(port: u16, subject: &str, payloads: &[&str]) {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();

@@ -1,4 +1,4 @@
-//! Pullers of JetStream keep nothing from each other that they do not hand over.
+//! Sharing between JetStream pullers: none holds back messages that it does not hand over.
 
 use tickpath_bus_api::conformance::pull_stamps;
 use tickpath_bus_api::{Connection, Delivery, Puller, QueueConfig};
@@ -23,7 +23,7 @@ fn what_is_pushed_while_a_puller_works_comes_to_another_one_at_once() {
         other.acknowledge().unwrap();
         busy.acknowledge().unwrap();
         assert_eq!(bus.waiting(QUEUE).unwrap(), Some(0));
-        // One that is pulled from would be made anew.
+        // Pullers would recreate a removed queue, so they are dropped first.
         drop((busy, other));
         bus.remove_queue(QUEUE).unwrap();
     }
@@ -66,7 +66,7 @@ fn what_others_push_is_taken_as_the_kind_that_was_asked_for() {
     }
 }
 
-/// How many the first call hands over that finds anything.
+/// Returns the number of messages of the first pull that finds any.
 fn pull_many(puller: &mut dyn Puller, limit: usize) -> usize {
     for _ in 0..60_000 {
         let count = puller.pull(limit, &mut |_| {}).unwrap();

@@ -1,4 +1,4 @@
-//! TLS is a must or not there, and nobody is trusted who need not be.
+//! TLS is mandatory or absent, and only the configured authorities are trusted.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use tickpath_tls::authority::{Authority, Identity};
 use crate::nats_server::NatsServer;
 use crate::opened::{let_in, refused};
 
-/// Where the servers of the tests are.
+/// Host names of the test servers.
 const HERE: &[&str] = &["127.0.0.1", "localhost"];
 
 #[test]
@@ -19,7 +19,7 @@ fn a_server_whose_authority_is_trusted_is_spoken_to() {
     let url = format!("{}?tls&ca={}", server.url(), ca.display());
     let_in(&url);
     let_in(&url.replacen("nats://", "tls://", 1).replacen("?tls&", "?", 1));
-    // The first one that answers.
+    // The first address refuses, and the second one answers.
     let dead = tickpath_bus_api::conformance::free_port();
     let_in(&format!("nats://127.0.0.1:{dead},127.0.0.1:{}?tls&ca={}", server.port(), ca.display()));
     let other = Authority::new(dir.path(), "other").file();
@@ -50,7 +50,7 @@ fn a_server_that_asks_who_comes_is_told() {
     refused(&url, &["cert=FILE&key=FILE"]);
     let client = authority.certify("client", &["client"]);
     let_in(&format!("{url}&{}", shown(&client)));
-    // Whether it says so or hangs up depends on who is quicker.
+    // Whether the reason arrives before the connection closes is a race.
     let stranger = Authority::new(dir.path(), "stranger").certify("stranger", &["client"]);
     refused(&format!("{url}&{}", shown(&stranger)), &["TLS", "cert=FILE&key=FILE"]);
 }

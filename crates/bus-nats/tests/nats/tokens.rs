@@ -1,4 +1,4 @@
-//! Who stops says where, and who goes on there misses nothing in silence and gets nothing twice.
+//! Resume tokens: a resumed subscriber has no unreported gap and no duplicate.
 
 use tickpath_bus_api::conformance::{OwnedEvent, next_event, stays_quiet, until};
 use tickpath_bus_api::{Connection, Event, Gap, Policy, ResumeToken, Start, Subscriber, TopicConfig};
@@ -26,7 +26,7 @@ fn who_goes_on_gets_what_comes_behind_and_nothing_twice() {
     stays_quiet(&mut *third);
     let mut now = subscriber(&bus, Wait::Block);
     publisher.publish(2, KIND, b"four").unwrap();
-    // Whoever began with the next one and has not looked yet stands before it.
+    // The token of a subscriber that has not polled yet is before the next message.
     let mut fourth = go_on(&bus, now.token().expect("it is there"));
     for subscriber in [&mut now, &mut third, &mut fourth] {
         assert_eq!(next_event(&mut **subscriber), OwnedEvent::at(3, 2, b"four"));
@@ -51,7 +51,7 @@ fn what_is_overwritten_meanwhile_is_counted_and_a_gap_that_was_not_told_is_told_
     let mut second = go_on(&bus, token);
     assert_eq!(second.token(), Some(token), "the gap is not told yet");
     let OwnedEvent::Gap(Gap::Missed(missed)) = next_event(&mut *second) else { panic!("no gap") };
-    // Behind the gap, whose messages are told.
+    // The token is behind the gap, which was reported.
     let mut third = go_on(&bus, second.token().expect("it is there"));
     for subscriber in [&mut second, &mut third] {
         for stamp in missed + 1..COUNT {
@@ -70,7 +70,7 @@ fn a_topic_that_is_another_now_is_told_and_begins_anew() {
     let token = first.token().expect("it is there");
     drop(first);
     bus.remove(TOPIC).unwrap();
-    // One comes before the topic is there again, one after that.
+    // The first subscriber is opened before the topic exists again, the second one after that.
     let mut early = go_on(&bus, token);
     stays_quiet(&mut *early);
     publisher(&bus).publish_batch(2, KIND, &[b"anew", b"and on"]).unwrap();
@@ -93,7 +93,8 @@ fn what_is_gone_by_its_age_is_counted_before_anything_follows() {
     until(|| {
         let opened = bus.subscriber(TOPIC, Start::Sequence(0), Wait::Block);
         let mut subscriber = opened.unwrap_or_else(|e| panic!("{e}"));
-        // Where they have gone since it was opened, it tells that with what follows, and nothing does.
+        // If the messages were deleted after the subscriber was opened, the gap is reported with the next message, and
+        // none comes here.
         let mut is_told = false;
         for _ in 0..100 {
             let polled = subscriber.poll(1, &mut |event| is_told |= matches!(event, Event::Gap(Gap::Missed(2))));
@@ -113,7 +114,7 @@ fn jetstream(server: &NatsServer) -> NatsBus {
 }
 
 fn go_on(bus: &NatsBus, token: ResumeToken) -> Box<dyn Subscriber> {
-    // As another process would, from the text.
+    // From the text, as another process would resume.
     let token = token.to_string().parse().expect("it is a token");
     bus.subscriber(TOPIC, Start::After(token), Wait::Block).unwrap_or_else(|e| panic!("{e}"))
 }

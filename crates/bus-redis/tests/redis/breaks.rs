@@ -1,4 +1,4 @@
-//! How servers break, and what of a message is known then.
+//! Failures of servers, and the state of the messages that were in flight.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -31,7 +31,7 @@ fn a_server_that_comes_back_older_is_a_gap_and_gives_nothing_twice() {
         }
         server.kill();
         server.restart();
-        // It is older, once it has loaded that.
+        // The server is older once it has loaded the data that it saved.
         until(|| server.says(&["XLEN", TOPIC]) == Ok(redis::Value::Int(6)));
         if publishes_first {
             publish(&mut *publisher, 11..13);
@@ -58,7 +58,7 @@ fn what_is_trimmed_past_a_slow_reader_is_counted() {
             false => drop(server.says(&["XADD", TOPIC, "*", "n", &number.to_string()]).unwrap()),
         };
         add(0);
-        // One is read, so that the subscriber knows what comes here.
+        // One entry is read first, so that the subscriber knows which entries arrive here: ours or foreign ones.
         let first = next_event(&mut *subscriber);
         assert!(!matches!(first, OwnedEvent::Gap(_)), "{first:?}");
         (1..COUNT).for_each(&mut add);
@@ -107,7 +107,7 @@ fn nobody_knows_of_a_message_that_a_hung_server_has_and_sent_again_it_comes_once
         publisher.resend().expect("it answers again");
         publisher.resend().expect("nothing is unknown any more");
         publish(&mut *publisher, 3..4);
-        // Both copies of the second one lie there.
+        // The stream holds both copies of the second message.
         for stamp in 1..4 {
             assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(stamp, b""), "{way}");
         }
@@ -138,7 +138,7 @@ fn of_a_batch_that_breaks_each_message_is_known_or_unknown_by_its_number() {
     let server = RedisServer::start(&[]);
     let direct = bus(&server, "?streams");
     let mut subscriber = subscriber(&direct, Start::Now);
-    // An answer to XADD has some 22 bytes: about the fifth one is cut.
+    // An answer to XADD has about 22 bytes, so the connection is cut at about the fifth answer.
     let proxy = cut_after(server.port(), 5 * 22);
     let bus = RedisBus::connect(&format!("redis://127.0.0.1:{proxy}?streams")).unwrap();
     let mut publisher = publisher(&bus);
@@ -169,7 +169,7 @@ fn in_a_batch_a_server_takes_what_it_can_and_each_refusal_is_known() {
     let bus = bus(&server, "?streams");
     let mut publisher = publisher(&bus);
     publish(&mut *publisher, 1..2);
-    // The stream's last id is as high as it can be: what follows is refused, for ever.
+    // The stream's last id is the highest possible one: every later entry is refused, for ever.
     server.says(&["XADD", TOPIC, "18446744073709551615-18446744073709551614", "m", "x"]).unwrap();
     let error = publisher.publish_batch(2, KIND, &[b"a", b"b", b"c"]).expect_err("two are refused");
     assert_eq!((error.done, error.unknown().count()), (1, 0), "{error}");
@@ -267,7 +267,7 @@ fn a_message_that_is_carried_on_keeps_its_origin_and_takes_no_number() {
         publisher.resend().expect("it answers again");
         publish(&mut *publisher, 4..5);
         publisher.carry(far(4), 5, KIND, b"").unwrap();
-        // Both copies of the third one lie there.
+        // The stream holds both copies of the third message.
         for stamp in 1..5 {
             assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(stamp, b""), "{way}");
         }
@@ -351,13 +351,13 @@ fn a_server_that_lets_in_and_then_refuses_is_not_stormed() {
         polls += 1;
         refusals += u64::from(subscriber.poll(8, &mut |event| assert!(matches!(event, Event::Gap(_)))).is_err());
     }
-    // Each of the pauses between them takes more polls than that, on any host.
+    // Each pause between two refusals takes more polls than that, on any host.
     assert!(polls > 1000, "{polls} polls");
     server.says(&["ACL", "SETUSER", "default", "+xread"]).unwrap();
     publish(&mut *publisher(&bus), 1..2);
     let mut came = false;
     until(|| {
-        // One refusal may still be to tell.
+        // One refusal may still be pending.
         let _ = subscriber.poll(8, &mut |event| came |= matches!(event, Event::Message(_)));
         came
     });
@@ -414,7 +414,7 @@ fn sentinels_say_who_is_the_master_and_who_is_it_next() {
     publish(&mut *publisher, 1..2);
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(1, b""));
     master.kill();
-    // Until the sentinel has made the other one the master nothing is taken, and nothing is lost in silence.
+    // Until the sentinel promotes the replica every message is refused, and none is lost silently.
     until(|| match publisher.publish(2, KIND, b"") {
         Ok(()) => true,
         Err(error) => {
@@ -428,15 +428,15 @@ fn sentinels_say_who_is_the_master_and_who_is_it_next() {
     assert!(other.contains("knows no master 'other'"), "{other}");
 }
 
-/// A way to a server that is cut after so many bytes of its answers once; the connections behind that are whole.
+/// A proxy that cuts the publisher's connection once, after so many bytes of answers; later connections are left whole.
 fn cut_after(port: u16, bytes: usize) -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let here = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {
-        // The first connection is that of `connect`, the second one the publisher's.
+        // `connect` opens the first connection, the publisher the second.
         for (count, incoming) in listener.incoming().enumerate().take(8) {
             let (near, far) = (incoming.unwrap(), TcpStream::connect(("127.0.0.1", port)).unwrap());
-            // What comes before the first batch: the answer to PING.
+            // The answer to PING precedes the first batch.
             let limit = if count == 1 { bytes + "+PONG\r\n".len() } else { usize::MAX };
             let (mut near_too, mut far_too) = (near.try_clone().unwrap(), far.try_clone().unwrap());
             std::thread::spawn(move || copy(near, far, usize::MAX));

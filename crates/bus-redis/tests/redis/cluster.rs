@@ -1,4 +1,4 @@
-//! A cluster: three masters, of which each has a third of all names.
+//! A cluster of three masters, each with a third of the slots.
 
 use std::num::NonZeroU32;
 
@@ -12,10 +12,10 @@ use crate::redis_server::RedisServer;
 const TOPIC: &str = "tickpath:test:ticks";
 const KIND: u8 = 16;
 
-/// The slots of each node.
+/// The first and last slot of each node.
 const SLOTS: [(&str, &str); 3] = [("0", "5460"), ("5461", "10922"), ("10923", "16383")];
 
-/// Three nodes that know each other.
+/// Three nodes that have met.
 struct Cluster {
     nodes: Vec<RedisServer>,
 }
@@ -42,21 +42,21 @@ impl Cluster {
         Self { nodes }
     }
 
-    /// The URL of all nodes, the node of this number first.
+    /// Returns the URL of all nodes, beginning with the node at index `first`.
     fn url(&self, first: usize, options: &str) -> String {
         let count = self.nodes.len();
         let nodes = (0..count).map(|at| format!("127.0.0.1:{}", self.nodes[(first + at) % count].port()));
         format!("redis://{}?cluster{options}", nodes.collect::<Vec<_>>().join(","))
     }
 
-    /// The number of the node that has this name, and its slot.
+    /// Returns the index of the node that owns this name's slot, and the slot.
     fn place(&self, name: &str) -> (usize, u64) {
         let slot: u64 = redis::cmd("CLUSTER").arg("KEYSLOT").arg(name).query(&mut self.nodes[0].client()).unwrap();
         let has = |(_, last): &(&str, &str)| last.parse::<u64>().unwrap() >= slot;
         (SLOTS.iter().position(has).unwrap(), slot)
     }
 
-    /// Gives the slot of this name, with what is in it, to the next node.
+    /// Moves this name's slot, with its keys, to the next node.
     fn move_on(&self, name: &str) {
         let (from, slot) = self.place(name);
         let to = (from + 1) % self.nodes.len();
@@ -93,7 +93,7 @@ fn a_topic_lies_on_its_node_and_is_found_by_way_of_any() {
         }
     }
     assert!(cluster.nodes.iter().filter(|node| node.keys() > 0).count() > 1, "they lie on several nodes");
-    // Nodes that tell their ports alone are on the host that was asked.
+    // Nodes that report only their port are on the host that was asked.
     for node in &cluster.nodes {
         node.says(&["CONFIG", "SET", "cluster-preferred-endpoint-type", "unknown-endpoint"]).unwrap();
     }
@@ -159,7 +159,7 @@ fn a_master_that_falls_is_followed_by_its_replica() {
     until(|| replica.says(&["CLUSTER", "REPLICATE", &master_id]).is_ok());
     until(|| format!("{:?}", replica.says(&["INFO", "replication"])).contains("master_link_status:up"));
     let id: String = redis::cmd("CLUSTER").arg("MYID").query(&mut replica.client()).unwrap();
-    // Each node has to know it as a replica before the master falls.
+    // Each node has to know the replica before the master dies.
     until(|| {
         cluster.nodes.iter().all(|node| {
             let told: String = redis::cmd("CLUSTER").arg("NODES").query(&mut node.client()).unwrap();
@@ -171,7 +171,7 @@ fn a_master_that_falls_is_followed_by_its_replica() {
     publisher.publish(1, KIND, b"").unwrap();
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(1, b""));
     drop(cluster.nodes.remove(home));
-    // As an operator does it who does not wait for the vote.
+    // Forces the takeover, like an operator who does not wait for the vote.
     until(|| replica.says(&["CLUSTER", "FAILOVER", "TAKEOVER"]).is_ok());
     let mut stamp = 2;
     until(|| match publisher.publish(stamp, KIND, b"") {
@@ -197,7 +197,7 @@ fn a_topic_that_is_moved_to_another_node_is_followed() {
     cluster.move_on(TOPIC);
     publisher.publish(2, KIND, b"").expect("the new node is asked at once");
     assert_eq!(publisher.reconnects(), Some(1));
-    // It is another server, of which nobody knows what the old one had not given it.
+    // The stream moved to another server, and what the old server failed to hand over is unknown.
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(2, b""));
     stays_quiet(&mut *subscriber);

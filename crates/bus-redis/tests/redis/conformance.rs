@@ -1,4 +1,4 @@
-//! The suite.
+//! The conformance suite over Redis: channels, lists, streams and queues on streams.
 
 use tickpath_bus_api::conformance::{CASES, QUEUE_CASES, Relay, check, silence_is_told, stays_bounded};
 

@@ -1,4 +1,4 @@
-//! Queues on a server whose memory is full: who pushes is told, and who pulls empties it.
+//! Queues on a server whose memory is full: pushing returns an error, and pullers can still empty the queue.
 
 use tickpath_bus_api::conformance::{pull_stamps, until};
 use tickpath_bus_api::{Connection, Delivery, PublishError, Puller};
@@ -17,7 +17,7 @@ fn a_full_server_is_told_to_who_pushes_and_emptied_by_who_pulls() {
         let error = pusher.push(20, KIND, b"").expect_err("there is no memory left");
         assert!(matches!(&error, PublishError::Unavailable(_)), "{bench}: {error}");
         assert!(error.to_string().contains("has no memory left"), "{bench}: {error}");
-        // Sleeping, too: something is there.
+        // A puller that sleeps is woken, too: messages are left.
         early.wait(1_000_000_000);
         let mut late = bench.puller(Wait::Block);
         came.extend(pull_stamps(&mut *early, 8));
@@ -88,18 +88,18 @@ fn what_another_program_pushed_stays_on_a_full_server() {
     }
 }
 
-/// Leaves no memory to a server.
+/// Sets the server's memory limit so low that every write is refused.
 fn fill(server: &RedisServer) {
     server.says(&["CONFIG", "SET", "maxmemory", "1"]).unwrap();
     assert_eq!(server.says(&["SET", "more", "x"]), Err("OOM".to_owned()));
 }
 
-/// Gives it memory again.
+/// Lifts the server's memory limit.
 fn empty(server: &RedisServer) {
     server.says(&["CONFIG", "SET", "maxmemory", "0"]).unwrap();
 }
 
-/// Waits until a puller has its connection again; nothing comes meanwhile.
+/// Waits until a puller has reconnected; fails if a message arrives meanwhile.
 fn come_back(puller: &mut dyn Puller) {
     let before = puller.reconnects();
     until(|| {

@@ -1,4 +1,4 @@
-//! Single messages that pullers give back, and what becomes of those that come too often.
+//! Single messages that pullers give back, and dead letters: messages that were delivered too often.
 
 use std::num::NonZeroU32;
 
@@ -23,7 +23,7 @@ fn a_message_that_is_given_back_comes_again_and_the_others_do_not() {
         let again = pull(&mut *other, 1);
         assert_eq!((again[0].stamp, again[0].redelivered), (1, true), "{bench}");
         assert_eq!(again[0].deliveries, bench.counted(2), "{bench}");
-        // It is not among those that are acknowledged here.
+        // The message that was given back is not among those acknowledged here.
         puller.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
         give_back(&mut *other, again[0].tag);
         let third = pull(&mut *puller, 1);
@@ -138,7 +138,7 @@ fn a_message_that_was_delivered_too_often_goes_to_the_dead_letters_once_and_whol
     push(&mut *pusher, 7..8);
     let mut first = None;
     for delivery in 1..=3 {
-        // Given back, and dropped: both count.
+        // One delivery is given back, the others end with the puller: both count.
         let mut puller = bench.puller_with(&limited, Wait::Block);
         let came = pull(&mut *puller, 1);
         assert_eq!((came[0].stamp, came[0].deliveries), (7, Some(delivery)));
@@ -151,7 +151,7 @@ fn a_message_that_was_delivered_too_often_goes_to_the_dead_letters_once_and_whol
     let mut puller = bench.puller_with(&limited, Wait::Block);
     assert_eq!(pull_stamps(&mut *puller, 1), [(8, false)]);
     puller.acknowledge().unwrap();
-    // Who finds it is who looks for what others gave back.
+    // A puller finds the dead letter when it looks for messages that others gave back.
     until(|| {
         assert_eq!(puller.pull(8, &mut |pulled| panic!("{pulled:?}, once more")).unwrap(), 0);
         bench.bus.waiting(&dead_letter_queue(QUEUE)).unwrap() == Some(1)
@@ -258,7 +258,7 @@ fn lists_count_no_deliveries_and_say_so() {
     }
 }
 
-/// A message that came.
+/// A message that arrived.
 #[derive(Debug)]
 struct Came {
     stamp: u64,
@@ -271,24 +271,24 @@ struct Came {
 }
 
 impl Bench {
-    /// Streams, at least once.
+    /// Returns the bench of streams with at-least-once delivery.
     fn streams() -> Self {
         let found = Self::at_least_once().into_iter().find(|bench| !bench.way.is_empty());
         found.expect("there are streams")
     }
 
-    /// How often a message was delivered, where that is counted.
+    /// Returns the delivery count to expect: none where the way does not count deliveries.
     fn counted(&self, deliveries: u32) -> Option<u32> {
         self.bus.queue_capabilities().counts_deliveries.then_some(deliveries)
     }
 }
 
-/// The bench's configuration with a limit of deliveries.
+/// Returns the bench's configuration with a limit of deliveries.
 fn config(bench: &Bench, most: u32) -> QueueConfig {
     QueueConfig { most_deliveries: NonZeroU32::new(most), ..bench.config() }
 }
 
-/// The next so many messages.
+/// Pulls the next `count` messages.
 fn pull(puller: &mut dyn Puller, count: usize) -> Vec<Came> {
     let mut came: Vec<Came> = Vec::new();
     until(|| {

@@ -1,5 +1,5 @@
-//! A hostile server: it answers one question without an end. The client must end with an error that names the bound, and
-//! close the connection before much has been sent.
+//! A hostile server that answers one command without an end. The client must fail with an error that names the limit,
+//! and close the connection before much was sent.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -14,28 +14,29 @@ use tickpath_clock::Wait;
 
 const TOPIC: &str = "ticks";
 
-/// What the server would send, in bytes.
+/// The number of bytes that the server would send.
 const WILLING_BYTES: usize = 96 << 20;
 
-/// What it may get rid of, in bytes: the longest answer to a question for no message, and what sockets hold.
+/// The most that the server may send: the longest answer that carries no message, plus what socket buffers hold; in
+/// bytes.
 const MOST_BYTES: usize = 40 << 20;
 
-/// The beginning of an answer, and what is repeated behind it.
+/// The start of an answer, and the part that is repeated after it.
 type Flood = (&'static [u8], &'static [u8]);
 
-/// Arrays of one value, one inside the other.
+/// Arrays of one element, nested without an end.
 const NESTED: Flood = (b"", b"*1\r\n");
 
-/// A million values announced, again and again.
+/// Nested arrays that each announce a million elements.
 const ANNOUNCED: Flood = (b"", b"*1048576\r\n");
 
-/// One array of values that are long lines.
+/// One array whose elements are long lines.
 const LONG_LINES: Flood = (b"*1048576\r\n", &[b'+'; 4096]);
 
-/// One value of 64 MiB, as a message may have.
+/// One value of 64 MiB, the size limit of a message.
 const LONG_VALUE: Flood = (b"$67108864\r\n", &[b'x'; 4096]);
 
-/// One value that is longer than any message.
+/// One value above the size limit of a message.
 const TOO_LONG_VALUE: Flood = (b"$67108865\r\n", &[b'x'; 4096]);
 
 /// A running server.
@@ -45,11 +46,11 @@ struct Hostile {
 }
 
 struct State {
-    /// The command whose answer has no end; behind `SUBSCRIBE` it is what is published.
+    /// The command whose answer has no end; for `SUBSCRIBE`, the flood is the published message.
     victim: &'static str,
     flood: Flood,
     sent: AtomicUsize,
-    /// A flooded connection was closed by the client.
+    /// The client closed a flooded connection.
     is_closed: AtomicBool,
 }
 
@@ -75,7 +76,7 @@ impl Hostile {
         format!("redis://{}{options}", self.address)
     }
 
-    /// Checks the client's sentence, and that it has closed the connection in time.
+    /// Checks the client's error message, and that the client closed the connection in time.
     fn check(&self, what: &str, sentence: &str, limit: &str) {
         for word in [self.address.as_str(), "more than", limit, "look into its log"] {
             assert!(sentence.contains(word), "{what}: '{word}' is not in: {sentence}");
@@ -91,12 +92,12 @@ impl Hostile {
 }
 
 impl State {
-    /// Answers each command of a connection.
+    /// Answers each command of a connection, and floods at the victim command.
     fn serve(&self, mut stream: &TcpStream) {
         stream.set_read_timeout(Some(Duration::from_secs(300))).unwrap();
         stream.set_write_timeout(Some(Duration::from_secs(300))).unwrap();
         let mut room = vec![0; 64 << 10];
-        // The client waits for each answer, and its commands are short: one comes with each read.
+        // The client awaits each answer and its commands are short, so each read returns one command.
         while let Ok(length @ 1..) = stream.read(&mut room) {
             let text = String::from_utf8_lossy(&room[..length]).into_owned();
             let command = text.split("\r\n").nth(2).unwrap_or_default();
@@ -118,7 +119,7 @@ impl State {
         }
     }
 
-    /// Sends until the client has closed the connection, or nothing is left to send; then waits until it is closed.
+    /// Sends until the client closes the connection or the flood is used up; then waits for the close.
     fn flood(&self, mut stream: &TcpStream) {
         let (begin, again) = self.flood;
         let mut line = again.to_vec();
@@ -216,6 +217,6 @@ fn a_publisher_leaves_a_server_that_sends_what_nobody_asked_for() {
     for stamp in 0..4 {
         publisher.publish(stamp, 16, b"tick").unwrap_or_else(|e| panic!("{e}"));
     }
-    // Each answer came together with more: none of those is taken for the answer to the next message.
+    // Each answer arrived with surplus answers, which must not be taken for the answer to the next message.
     assert_eq!(publisher.reconnects(), Some(3));
 }

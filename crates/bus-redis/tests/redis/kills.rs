@@ -1,4 +1,4 @@
-//! Kills at random.
+//! Random kills of publishers, subscribers and the server.
 
 use tickpath_bus_api::conformance::Kills;
 

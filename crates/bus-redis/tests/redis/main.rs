@@ -1,4 +1,4 @@
-//! The bus over Redis, seen from outside, against a server of the tests' own.
+//! Integration tests of the bus over Redis, against `redis-server` processes that the tests start.
 
 mod breaks;
 mod cluster;
@@ -25,7 +25,7 @@ fn connect(url: &str) -> Result<Box<dyn Connection>, ConnectError> {
     Ok(Box::new(RedisBus::connect(url)?))
 }
 
-/// What a child of the suite does; else a test of nothing.
+/// Entry point of the conformance suite's child processes; without a child's environment the test does nothing.
 #[test]
 fn child_main() {
     run_child(connect);

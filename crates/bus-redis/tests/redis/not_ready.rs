@@ -1,5 +1,5 @@
-//! Servers that answer, and cannot be used yet: one that loads its data, one that waits for its master, and one that is
-//! busy. Each is waited for as one that is not there is.
+//! Servers that answer but cannot be used yet: loading their data, waiting for their master, or busy with a script. The
+//! client retries each of them like a server that is down.
 
 use tickpath_bus_api::conformance::{OwnedEvent, free_port, next_event, pull_stamps, until};
 use tickpath_bus_api::{Connection, Delivery, Gap, Policy, Publisher, Puller, Pusher, QueueConfig, Start, TopicConfig};
@@ -13,11 +13,11 @@ const TOPIC: &str = "tickpath:test:ticks";
 const QUEUE: &str = "tickpath:test:orders";
 const KIND: u8 = 16;
 
-/// Settings with which [`FILL`] takes a minute to load, in the course of which the server answers every few keys.
+/// Settings with which loading [`FILL`] takes a minute, while the server still answers after every few keys.
 const LOADS_SLOWLY: [&str; 6] =
     ["--rdbcompression", "no", "--key-load-delay", "10000", "--loading-process-events-interval-bytes", "1024"];
 
-/// What takes long to load, in a script of the server's.
+/// Lua script that fills the server with data that loads slowly.
 const FILL: &str = "for n = 1, 6000 do redis.call('SET', 'filler:' .. n, string.rep('x', 200)) end return 0";
 
 #[test]
@@ -70,7 +70,7 @@ fn a_server_that_loads_is_waited_for_by_who_receives() {
     loading.server.says(&["SAVE"]).unwrap();
     loading.restart();
     let before = loading.server.refusals("LOADING");
-    // Each of the three asks again and again; none gives up.
+    // Each of the three retries, and none gives up.
     loading.until(|server| {
         assert_eq!(subscriber.poll(8, &mut |event| panic!("{event:?} from a loading server")).unwrap(), 0);
         for puller in &mut pullers {
@@ -80,7 +80,7 @@ fn a_server_that_loads_is_waited_for_by_who_receives() {
     });
     loading.finish();
     publisher(&bus).publish(2, KIND, b"after").unwrap();
-    // What it has loaded may be older than what it had.
+    // The data that the server loaded may be older than the data it had.
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(2, b"after"));
     for (stamp, puller) in (3..).zip(&mut pullers) {
@@ -155,14 +155,14 @@ fn a_server_that_is_busy_with_a_script_is_waited_for() {
     std::thread::scope(|scope| {
         let running = scope.spawn(|| server.says(&["EVAL", "while true do end", "0"]));
         until(|| server.says(&["PING"]) == Err("BUSY".to_owned()));
-        // Who asks waits for 5 s, in which the subscriber is refused too.
+        // The query waits for 5 s, in which the subscriber is refused, too.
         let asking = scope.spawn(|| bus.waiting(QUEUE).map_or_else(|e| e.to_string(), |count| format!("{count:?}")));
         until(|| {
             polled = subscriber.poll(8, &mut |event| panic!("{event:?} from a busy server"));
             asking.is_finished() || polled.is_err()
         });
         told = asking.join().unwrap();
-        // Before anything is compared: the script ends by nothing else.
+        // Ends the script before any assertion: nothing else would end it.
         server.says(&["SCRIPT", "KILL"]).unwrap();
         running.join().unwrap().expect_err("it was ended");
     });
@@ -177,7 +177,7 @@ fn a_server_that_cannot_write_its_disk_is_read_and_tells_who_writes() {
     let server = RedisServer::start(&[]);
     let bus = bus(&server.url(), "?streams");
     publisher(&bus).publish(1, KIND, b"before").unwrap();
-    // A folder lies where it saves.
+    // A folder in place of the dump file makes saving fail.
     std::fs::create_dir(server.dump()).unwrap();
     server.says(&["CONFIG", "SET", "save", "3600 1"]).unwrap();
     server.says(&["BGSAVE"]).unwrap();
@@ -193,13 +193,13 @@ fn a_server_that_cannot_write_its_disk_is_read_and_tells_who_writes() {
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(3, b"after"));
 }
 
-/// A server that can be made to load for as long as a test wants.
+/// A server that keeps loading for as long as a test needs.
 struct Loading {
     server: RedisServer,
 }
 
 impl Loading {
-    /// It is filled, and saved, and loads nothing yet.
+    /// Starts a server, fills it and saves its data; it does not load yet.
     fn new() -> Self {
         let server = RedisServer::start(&LOADS_SLOWLY);
         server.says(&["EVAL", FILL, "0"]).unwrap();
@@ -207,26 +207,26 @@ impl Loading {
         Self { server }
     }
 
-    /// Kills it, and starts it again; it loads when this returns.
+    /// Kills and restarts the server; it is loading when this returns.
     fn restart(&mut self) {
         self.server.kill();
         self.server.restart();
         assert_eq!(self.server.says(&["PING"]), Err("LOADING".to_owned()));
     }
 
-    /// Waits for this to be so, all the while it loads.
+    /// Waits until the condition holds, and checks that the server is still loading then.
     fn until(&self, mut is_so: impl FnMut(&RedisServer) -> bool) {
         until(|| is_so(&self.server));
         assert_eq!(self.server.says(&["PING"]), Err("LOADING".to_owned()));
     }
 
-    /// Lets it load the rest at once; it is ready when this returns.
+    /// Lets the server load the rest at once; it is ready when this returns.
     fn finish(&self) {
         self.server.says(&["CONFIG", "SET", "key-load-delay", "0"]).unwrap();
         until(|| self.server.says(&["PING"]).is_ok());
     }
 
-    /// Does this while it loads; it is let finish when it has refused that once.
+    /// Runs `work` while the server loads, and lets the loading finish after the first command that was refused.
     fn outlasted_by(&mut self, what: &str, work: impl FnOnce() + Send) {
         println!("{what}");
         self.restart();

@@ -1,4 +1,4 @@
-//! What queues lose, or give twice, and that it is told.
+//! Losses and redeliveries of queues, and that they are reported.
 
 use tickpath_bus_api::conformance::{go_on, halt, pull_stamps, until};
 use tickpath_bus_api::{Connection, Delivery, QueueConfig, ReceiveError};
@@ -26,7 +26,7 @@ fn what_is_acknowledged_to_a_server_that_came_back_older_is_done_or_said_not_to_
         assert!(is_gone(told), "{bench}");
         let mut other = bench.puller_with(&brief, Wait::Block);
         if bench.way.is_empty() {
-            // A list cannot tell them from those that lie in their places now.
+            // A list cannot tell the old messages from those at their indices now.
             let told = acknowledged.expect_err("they come again");
             assert!(matches!(told, ReceiveError::NotAcknowledged(_)), "{bench}: {told}");
             assert!(told.to_string().contains("2 messages"), "{bench}: {told}");
@@ -50,7 +50,7 @@ fn who_holds_something_else_in_the_places_of_a_server_that_came_back_older_delet
     let mut tags = Vec::new();
     assert_eq!(puller.pull(1, &mut |pulled| tags.push(pulled.tag)).unwrap(), 1);
     bench.server.says(&["SAVE"]).unwrap();
-    // The place of this one has the next one then.
+    // This message's index is the next message's after it was given back.
     let mut other = bench.puller(Wait::Block);
     puller.give_back(tags[0]).unwrap();
     assert_eq!(pull_stamps(&mut *other, 1), [(0, true)]);
@@ -82,7 +82,7 @@ fn what_is_taken_out_at_most_once_and_never_arrives_is_told() {
             let most = if sleeps { "up to 1 messages" } else { "up to 8 messages" };
             assert!(told.to_string().contains(most), "{bench}: {told}");
             assert!(is_gone(told), "{bench}");
-            // It is told once.
+            // The loss is reported once.
             push(&mut *pusher, 20..21);
             let mut came = Vec::new();
             until(|| {
@@ -140,7 +140,7 @@ fn each_puller_of_a_stream_that_was_removed_and_made_anew_is_told_once() {
         let mut pullers = [Wait::Yield, Wait::Block, Wait::Block].map(|wait| bench.puller(wait));
         pullers.iter_mut().for_each(|puller| stays_empty(&mut **puller));
         bench.bus.remove_queue(QUEUE).unwrap();
-        // The first one makes it anew before the others ask.
+        // The first puller recreates the queue before the others ask.
         assert!(is_gone(next_error(&mut *pullers[0])), "{bench}");
         until(|| {
             assert_eq!(pullers[0].pull(8, &mut |pulled| panic!("{pulled:?}")).unwrap(), 0, "{bench}");
@@ -185,14 +185,14 @@ fn what_came_to_a_sleeper_that_was_silent_for_too_long_is_nobody_elses() {
         let (mut pusher, mut silent) = (bench.pusher(), bench.hasty_puller());
         push(&mut *pusher, 0..1);
         silent.wait(60_000_000_000);
-        // Nobody hears of it meanwhile, so it is taken for dead.
+        // The silent puller is not polled meanwhile, so the other takes it for dead.
         let mut other = bench.hasty_puller();
         assert_eq!(pull_stamps(&mut *other, 1), [(0, true)], "{bench}");
         other.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
         stays_empty(&mut *silent);
         silent.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
         drop(other);
-        // What nobody else wants comes to it late, too.
+        // A message that no other puller wants reaches it late, too.
         push(&mut *pusher, 1..2);
         silent.wait(60_000_000_000);
         sleep_ns(150_000_000);
@@ -212,7 +212,7 @@ fn an_acknowledgement_that_is_done_late_is_one() {
         halt(bench.server.pid());
         std::thread::scope(|scope| {
             let acknowledging = scope.spawn(|| puller.acknowledge());
-            // For longer than half of the silence.
+            // Longer than half of the silence limit.
             sleep_ns(700_000_000);
             go_on(bench.server.pid());
             acknowledging.join().unwrap().unwrap_or_else(|e| panic!("{bench}: it comes to nobody again: {e}"));
@@ -232,7 +232,7 @@ fn who_may_be_silent_for_long_loses_nothing_to_who_may_not() {
         let (mut pusher, mut patient, mut hasty) = (bench.pusher(), bench.puller(Wait::Block), bench.hasty_puller());
         push(&mut *pusher, 0..3);
         assert_eq!(pull_stamps(&mut *patient, 3).len(), 3, "{bench}");
-        // Several times as long as the other one may be silent, which looks all the while.
+        // Several times the silence limit of the hasty puller, which polls all the while.
         for _ in 0..3 {
             stays_empty(&mut *hasty);
             hasty.wait(200_000_000);
@@ -240,7 +240,7 @@ fn who_may_be_silent_for_long_loses_nothing_to_who_may_not() {
         patient.acknowledge().unwrap_or_else(|e| panic!("{bench}: they are its own: {e}"));
         stays_empty(&mut *hasty);
         assert_eq!(bench.bus.waiting(QUEUE).unwrap(), Some(0), "{bench}");
-        // What that one has in hand is its own for no longer than it says.
+        // A message in flight at the hasty puller is protected only for its own silence limit.
         push(&mut *pusher, 3..4);
         assert_eq!(pull_stamps(&mut *hasty, 1), [(3, false)], "{bench}");
         assert_eq!(pull_stamps(&mut *bench.hasty_puller(), 1), [(3, true)], "{bench}");
@@ -273,14 +273,14 @@ fn what_a_lost_connection_asked_for_is_not_done_late() {
     assert_eq!(pull_stamps(&mut *puller, 1), [(0, false)]);
     std::thread::scope(|scope| {
         let acknowledging = scope.spawn(|| puller.acknowledge());
-        // It is on its way for longer than this puller may be silent.
+        // The acknowledgement is in flight for longer than this puller may be silent.
         assert_eq!(pull_stamps(&mut *other, 1), [(0, true)]);
         assert!(wire.has_met());
         let told = acknowledging.join().unwrap().expect_err("it is the other one's");
         assert!(matches!(&told, ReceiveError::NotAcknowledged(sentence) if sentence.contains("1 messages")), "{told}");
     });
     wire.let_go();
-    // What has arrived by now is done by then.
+    // Commands that have arrived by now are done after the answer to PING.
     bench.server.says(&["PING"]).unwrap();
     assert_eq!(bench.server.says(&["XLEN", QUEUE]), Ok(redis::Value::Int(1)), "the other one has it, and may fall");
     drop(other);
@@ -290,13 +290,13 @@ fn what_a_lost_connection_asked_for_is_not_done_late() {
 #[test]
 fn what_goes_back_to_a_list_without_an_answer_goes_back_once() {
     for sleeps in [false, true] {
-        // A list, at most once.
+        // A list with at-most-once delivery.
         let bench = Bench::all().remove(0);
         let wire = Wire::to(bench.server.port(), "RPUSH", Fault::Unanswered);
         let bus = RedisBus::connect(&wire.url()).unwrap();
         let mut puller = bus.puller(QUEUE, &bench.config(), Wait::Block).unwrap_or_else(|e| panic!("{e}"));
         let mut pusher = bench.pusher();
-        // So many short ones that it asks for several at once from then on.
+        // Enough short messages that the puller takes several at once from now on.
         push(&mut *pusher, 0..30);
         assert_eq!(pull_stamps(&mut *puller, 30).len(), 30);
         bench.push_foreign("theirs");

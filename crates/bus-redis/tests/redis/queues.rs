@@ -1,4 +1,4 @@
-//! Queues on lists and on streams: lost connections, lost queues, and what else can lie there.
+//! Queues on lists and on streams: lost connections, lost queues, and foreign messages and keys.
 
 use tickpath_bus_api::conformance::{free_port, pull_stamps, until};
 use tickpath_bus_api::{Connection, Delivery, PublishError, Puller, Pusher, QueueConfig, ReceiveError};
@@ -10,7 +10,7 @@ use crate::redis_server::RedisServer;
 /// The queue of these tests.
 pub const QUEUE: &str = "tickpath:test:orders";
 
-/// The kind of its messages.
+/// The kind of the queue's messages.
 pub const KIND: u8 = 16;
 
 #[test]
@@ -55,12 +55,12 @@ fn a_queue_that_is_lost_or_removed_is_made_anew() {
         assert_eq!(pull_stamps(&mut *puller, 2).len(), 2, "{bench}");
         bench.bus.remove_queue(QUEUE).unwrap();
         push(&mut *pusher, 10..11);
-        // A list is there whenever something lies in it, so that nobody sees that it was not.
+        // A list exists exactly while it has elements, so its removal cannot be seen afterwards.
         if !bench.way.is_empty() {
             assert!(is_gone(next_error(&mut *puller)), "{bench}");
         }
         assert_eq!(pull_stamps(&mut *puller, 1)[0].0, 10, "{bench}");
-        // Two that were handed over were removed with the queue.
+        // Two messages in flight were removed with the queue.
         if let Err(e) = puller.acknowledge() {
             assert!(matches!(e, ReceiveError::NotAcknowledged(_)), "{bench}: {e}");
         }
@@ -121,12 +121,12 @@ fn what_another_program_pushes_is_refused_and_stays() {
             };
             assert!(told.contains("what another program has pushed"), "{bench}: {told}");
             assert!(came.starts_with(&[7, 8]), "{bench}: {came:?}");
-            // In a stream it is passed by, and told once; the next one is told again.
+            // A stream skips a foreign message and reports it once; the next foreign message is reported again.
             if !bench.way.is_empty() {
                 bench.push_foreign("{\"price\": 64000.5}");
             }
         }
-        // Sleeping takes nothing of it, either.
+        // A sleeping puller does not remove it, either.
         puller.wait(200_000_000);
         drop(puller);
         let kept = match bench.way {
@@ -191,7 +191,7 @@ fn what_was_given_to_others_is_not_acknowledged() {
         let (mut pusher, mut silent) = (bench.pusher(), bench.hasty_puller());
         push(&mut *pusher, 0..3);
         assert_eq!(pull_stamps(&mut *silent, 3).len(), 3);
-        // Nobody hears of the first one meanwhile, so it is taken for dead.
+        // The first puller is not polled meanwhile, so the other takes it for dead.
         let mut other = bench.hasty_puller();
         assert_eq!(pull_stamps(&mut *other, 3), [(0, true), (1, true), (2, true)], "{bench}");
         let told = silent.acknowledge().expect_err("they are the other one's");
@@ -255,7 +255,8 @@ fn what_another_program_pushed_to_a_list_is_looked_at_and_not_taken() {
         }
         let mut client = bench.server.client();
         let commands: String = redis::cmd("INFO").arg("commandstats").query(&mut client).unwrap();
-        // At most once it is found when it is taken, and not taken again. At least once it lies with the puller meanwhile.
+        // At most once, the foreign message is detected when it was taken, and not taken again. At least once, it stays
+        // with the puller.
         let most = usize::from(bench.delivery == Delivery::AtMostOnce);
         let put_back = commands
             .split("cmdstat_rpush:calls=")
@@ -297,7 +298,7 @@ fn a_server_may_forget_scripts_and_need_not_keep_them() {
         (2, &["ACL", "SETUSER", "default", "-script"]),
         (3, &["SCRIPT"]),
     ] {
-        // The last one is refused, and so are ours.
+        // The server refuses the last command, and from then on our scripts.
         let _ = bench.server.says(command);
         if stamp == 3 {
             bench.server.cut_connections();
@@ -317,7 +318,7 @@ fn what_another_program_pushed_goes_back_from_a_sleeper_that_falls() {
     let mut client = bench.server.client();
     let taken: Vec<String> = redis::cmd("KEYS").arg("*/taken/*").query(&mut client).unwrap();
     assert_eq!(taken.len(), 1, "{taken:?}");
-    // As if it had slept, and what woke it were not ours.
+    // Simulates a puller that slept and was woken by a foreign message.
     bench.push_foreign("theirs");
     redis::cmd("LMOVE").arg(QUEUE).arg(&taken[0]).arg("RIGHT").arg("LEFT").exec(&mut client).unwrap();
     drop(puller);
@@ -337,7 +338,7 @@ fn all_keys_of_a_queue_lie_in_one_slot_of_a_cluster() {
     assert_eq!(pull_stamps(&mut *puller, 1), [(0, true)]);
     let keys: Vec<String> = redis::cmd("KEYS").arg("*").query(&mut bench.server.client()).unwrap();
     assert!(keys.len() >= 5 && keys.iter().any(|key| key == QUEUE), "{keys:?}");
-    // What is in braces decides about the slot.
+    // The part in braces decides the slot.
     let beside = format!("{{{QUEUE}}}/");
     assert!(keys.iter().all(|key| key == QUEUE || key.starts_with(&beside)), "{keys:?}");
 }
@@ -379,15 +380,15 @@ fn what_is_no_queue_is_left_alone() {
     }
 }
 
-/// A server, a way of using it, and a delivery.
+/// A server, a way to use it, and a delivery guarantee.
 pub struct Bench {
     /// The server.
     pub server: RedisServer,
     /// The bus over it.
     pub bus: RedisBus,
-    /// Behind the server's address.
+    /// The suffix of the URL behind the server's address.
     pub way: &'static str,
-    /// What becomes of a message whose puller dies.
+    /// The delivery guarantee of the queue.
     pub delivery: Delivery,
 }
 
@@ -398,7 +399,7 @@ impl std::fmt::Display for Bench {
 }
 
 impl Bench {
-    /// Each way with each delivery.
+    /// Starts a bench for each way and each delivery guarantee.
     pub fn all() -> Vec<Self> {
         let start = |way: &'static str, delivery| {
             let server = RedisServer::start(&[]);
@@ -408,12 +409,12 @@ impl Bench {
         ["", "?streams"].into_iter().flat_map(|way| Delivery::ALL.map(|delivery| start(way, delivery))).collect()
     }
 
-    /// Each way at least once, the lists first.
+    /// Starts a bench for each way with at-least-once delivery, lists first.
     pub fn at_least_once() -> Vec<Self> {
         Self::all().into_iter().filter(|bench| bench.delivery == Delivery::AtLeastOnce).collect()
     }
 
-    /// Pushes what is not ours.
+    /// Pushes a message as another program would.
     pub fn push_foreign(&self, text: &str) {
         let command = match self.way {
             "" => &["LPUSH", QUEUE, text][..],
@@ -422,40 +423,40 @@ impl Bench {
         self.server.says(command).unwrap();
     }
 
-    /// How the queue is opened.
+    /// Returns the queue's configuration.
     pub fn config(&self) -> QueueConfig {
         QueueConfig::new(self.delivery)
     }
 
-    /// A pusher.
+    /// Opens a pusher.
     pub fn pusher(&self) -> Box<dyn Pusher> {
         self.bus.pusher(QUEUE, &self.config()).unwrap_or_else(|e| panic!("{self}: {e}"))
     }
 
-    /// A puller.
+    /// Opens a puller.
     pub fn puller(&self, wait: Wait) -> Box<dyn Puller> {
         self.puller_with(&self.config(), wait)
     }
 
-    /// A puller with a configuration of its own.
+    /// Opens a puller with its own configuration.
     pub fn puller_with(&self, config: &QueueConfig, wait: Wait) -> Box<dyn Puller> {
         self.bus.puller(QUEUE, config, wait).unwrap_or_else(|e| panic!("{self}: {e}"))
     }
 
-    /// A puller that takes others for dead soon.
+    /// Opens a puller that takes a silent puller for dead after 200 ms.
     pub fn hasty_puller(&self) -> Box<dyn Puller> {
         self.puller_with(&QueueConfig { silence_ns: 200_000_000, ..self.config() }, Wait::Block)
     }
 }
 
-/// Pushes messages of these stamps.
+/// Pushes one message per stamp.
 pub fn push(pusher: &mut dyn Pusher, stamps: std::ops::Range<u64>) {
     for stamp in stamps {
         pusher.push(stamp, KIND, b"payload").unwrap_or_else(|e| panic!("{stamp} is not pushed: {e}"));
     }
 }
 
-/// Checks that nothing comes.
+/// Checks that no message arrives.
 pub fn stays_empty(puller: &mut dyn Puller) {
     for _ in 0..10 {
         assert_eq!(puller.pull(8, &mut |pulled| panic!("{pulled:?} from an empty queue")).unwrap(), 0);
@@ -463,7 +464,7 @@ pub fn stays_empty(puller: &mut dyn Puller) {
     }
 }
 
-/// The next error that a puller tells, which takes no message before.
+/// Returns the puller's next error; fails if a message arrives before it.
 pub fn next_error(puller: &mut dyn Puller) -> ReceiveError {
     for _ in 0..6000 {
         match puller.pull(8, &mut |pulled| panic!("{pulled:?} before an error")) {
@@ -474,7 +475,7 @@ pub fn next_error(puller: &mut dyn Puller) -> ReceiveError {
     panic!("nothing was told within a minute");
 }
 
-/// Whether this says that what the queue held may be gone.
+/// Reports whether the error says that the queue's messages may be gone.
 pub fn is_gone(error: ReceiveError) -> bool {
     matches!(&error, ReceiveError::Gone(sentence) if sentence.contains("may be gone"))
 }

@@ -1,4 +1,4 @@
-//! A Redis server for tests: on loopback, empty, in a folder of its own, gone with the test.
+//! A Redis server for tests: on loopback, empty, in a temporary folder of its own, removed with the test.
 
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
@@ -18,7 +18,7 @@ pub struct RedisServer {
 }
 
 impl RedisServer {
-    /// Starts one on a free port, with further settings as on its command line.
+    /// Starts a server on a free port, with further command-line settings.
     pub fn start(settings: &[&str]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let settings: Vec<String> = settings.iter().map(|&setting| setting.to_owned()).collect();
@@ -27,8 +27,8 @@ impl RedisServer {
         Self { process, port, settings, dir }
     }
 
-    /// A sentinel that watches the master on this port under the name `mine`, and needs nobody else to act; with further
-    /// lines of its settings.
+    /// Starts a sentinel with a quorum of one, which watches the master on this port under the name `mine`; `settings`
+    /// are appended to its configuration file.
     pub fn sentinel(master: u16, settings: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let port = free_port();
@@ -43,61 +43,61 @@ impl RedisServer {
         Self { process, port, settings: Vec::new(), dir }
     }
 
-    /// Its URL without a password.
+    /// Returns the server's URL without a password.
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    /// Where it listens on loopback.
+    /// Returns the TCP port on loopback.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// The file in which it keeps its data when it is told to `SAVE`.
+    /// Returns the path of the dump file that `SAVE` writes.
     pub fn dump(&self) -> PathBuf {
         self.dir.path().join("dump.rdb")
     }
 
-    /// Its process.
+    /// Returns the id of the server's process.
     pub fn pid(&self) -> u32 {
         self.process.id()
     }
 
-    /// Its URL with this in front of the host.
+    /// Returns the server's URL with these credentials in front of the host.
     pub fn url_with(&self, login: &str) -> String {
         format!("redis://{login}@127.0.0.1:{}", self.port)
     }
 
-    /// Its URL by the Unix socket.
+    /// Returns the URL of the server's Unix socket.
     pub fn unix_url(&self) -> String {
         format!("redis+unix://{}", socket(&self.dir).display())
     }
 
-    /// Somebody else's connection to it.
+    /// Opens a connection that is independent of the bus.
     pub fn client(&self) -> redis::Connection {
         redis::Client::open(self.url()).unwrap().get_connection().unwrap()
     }
 
-    /// Cuts the connections of all but those that are subscribed to channels; gives how many.
+    /// Cuts all connections except those subscribed to channels; returns the number that were cut.
     pub fn cut_connections(&self) -> i64 {
         redis::cmd("CLIENT").arg("KILL").arg("TYPE").arg("normal").query(&mut self.client()).unwrap()
     }
 
-    /// What it answers to one command of somebody else, or the word that begins its refusal.
+    /// Runs one command on a separate connection. Returns the server's answer, or the code of its error.
     pub fn says(&self, command: &[&str]) -> Result<redis::Value, String> {
         let (name, arguments) = command.split_first().unwrap();
         let said = redis::cmd(name).arg(arguments).query(&mut self.client());
         said.map_err(|e: redis::RedisError| e.code().unwrap_or_default().to_owned())
     }
 
-    /// How often it has refused a command by this word.
+    /// Returns how often the server refused a command with this error code.
     pub fn refusals(&self, word: &str) -> u64 {
         let said: String = redis::cmd("INFO").arg("errorstats").query(&mut self.client()).unwrap();
         let field = format!("errorstat_{word}:count=");
         said.lines().find_map(|line| line.strip_prefix(&field)).map_or(0, |count| count.trim().parse().unwrap())
     }
 
-    /// How often it was told a command, in all its kinds.
+    /// Returns the number of calls of a command, subcommands included.
     pub fn calls(&self, command: &str) -> u64 {
         let said: String = redis::cmd("INFO").arg("commandstats").query(&mut self.client()).unwrap();
         let of_command = said.lines().filter_map(|line| line.strip_prefix("cmdstat_")?.strip_prefix(command));
@@ -105,18 +105,18 @@ impl RedisServer {
         calls.sum()
     }
 
-    /// How many keys it has.
+    /// Returns the number of keys in the database.
     pub fn keys(&self) -> i64 {
         redis::cmd("DBSIZE").query(&mut self.client()).unwrap()
     }
 
-    /// Kills it and waits until it is gone.
+    /// Kills the server and waits until its process has exited.
     pub fn kill(&mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
     }
 
-    /// Starts it again, on the same port.
+    /// Restarts the server on the same port.
     pub fn restart(&mut self) {
         self.process = launch(self.port, &self.settings, &self.dir);
     }
@@ -129,7 +129,7 @@ impl Drop for RedisServer {
     }
 }
 
-/// Where its Unix socket lies.
+/// The path of the server's Unix socket.
 fn socket(dir: &TempDir) -> PathBuf {
     dir.path().join("redis.sock")
 }
@@ -144,7 +144,7 @@ fn launch(port: u16, settings: &[String], dir: &TempDir) -> Child {
     run(&words, None, port, dir)
 }
 
-/// Starts one with these words behind the file of its settings, if there is one; it listens when this returns.
+/// Starts `redis-server` with these arguments after its configuration file, if any; returns when it is listening.
 fn run(words: &[&str], file: Option<&std::path::Path>, port: u16, dir: &TempDir) -> Child {
     let mut command = Command::new("redis-server");
     command.args(file).args(words).stdout(Stdio::null()).stderr(Stdio::null());
@@ -152,7 +152,7 @@ fn run(words: &[&str], file: Option<&std::path::Path>, port: u16, dir: &TempDir)
         command.spawn().unwrap_or_else(|e| panic!("install redis-server (apt-get install redis-server): {e}"));
     for _ in 0..6000 {
         let answers = TcpStream::connect(("127.0.0.1", port)).is_ok() && UnixStream::connect(socket(dir)).is_ok();
-        // Looked at after that: somebody else may answer.
+        // Checked after connecting: another process may have answered on this port.
         if let Some(status) = process.try_wait().unwrap() {
             panic!("redis-server ended with {status}; run it by hand with {words:?} to see why");
         }

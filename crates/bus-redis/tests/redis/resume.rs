@@ -1,4 +1,4 @@
-//! Where a subscription of a stream goes on: behind a resume token, and where the stream or the server is not what it was.
+//! Resuming a subscription of a stream: from a resume token, and after the stream or the server has changed.
 
 use tickpath_bus_api::conformance::{OwnedEvent, free_port, next_event, stays_quiet, until};
 use tickpath_bus_api::{Connection, Gap, Policy, Publisher, ResumeToken, Start, Subscriber, TopicConfig};
@@ -56,7 +56,7 @@ fn a_publisher_who_came_and_went_in_a_trimmed_stream_is_missed_behind_one_who_st
         }
         publish(&mut *stays, 2..3);
         assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(2, b""));
-        // The question that is out is answered with this one.
+        // This message answers the read that is in flight.
         publish(&mut *stays, 3..4);
         publish(&mut *publisher(&bus), 10..15);
         server.says(&["XTRIM", TOPIC, "MAXLEN", "0"]).unwrap();
@@ -70,7 +70,7 @@ fn a_publisher_who_came_and_went_in_a_trimmed_stream_is_missed_behind_one_who_st
 
 #[test]
 fn a_stream_that_was_removed_and_made_anew_is_told_and_begun_at_its_beginning() {
-    // Shorter than the old one, and longer.
+    // Shorter than the old stream, and longer.
     for count in [2, 9] {
         let server = RedisServer::start(&[]);
         let bus = streams(&server);
@@ -173,7 +173,8 @@ fn what_is_trimmed_behind_a_reconnection_is_told_too() {
     server.kill();
     server.restart();
     until(|| server.says(&["PING"]).is_ok());
-    // What a server that was started again has nobody knows, nor how much of what is gone was read; then it is counted.
+    // After a restart the server's history, and so the number of lost unread entries, is unknown; later losses are
+    // counted.
     for (left, gap) in [("10", Gap::Reconnected), ("3", Gap::Reconnected), ("1", Gap::Missed(2))] {
         server.says(&["XTRIM", TOPIC, "MAXLEN", left]).unwrap();
         let mut next = subscriber(&bus, Start::After(place));
@@ -244,7 +245,7 @@ fn a_replica_that_lags_behind_a_token_gives_nothing_again() {
     };
     add(0..4);
     until(|| replica.says(&["XLEN", TOPIC]) == Ok(redis::Value::Int(4)));
-    // It follows somebody who is not there, and has what it has.
+    // The replica follows a port without a server, so it keeps the data that it has.
     replica.says(&["REPLICAOF", "127.0.0.1", &free_port().to_string()]).unwrap();
     add(4..10);
     let mut first = subscriber(&streams(&master), Start::Oldest);
@@ -277,7 +278,7 @@ fn an_older_copy_of_the_disk_of_a_server_that_syncs_each_write_gives_nothing_twi
         server.kill();
         std::fs::File::options().write(true).open(&log).unwrap().set_len(early).unwrap();
         server.restart();
-        // It is older, once it has loaded that.
+        // The server is older once it has loaded the truncated file.
         until(|| server.says(&["XLEN", TOPIC]) == Ok(redis::Value::Int(6)));
         if let Some(token) = token {
             subscriber = self::subscriber(&bus, Start::After(token));
@@ -308,7 +309,7 @@ fn a_stream_that_was_made_anew_with_the_same_ids_is_another_one() {
             redis::cmd("XRANGE").arg(topic).arg("-").arg("+").query(&mut client).unwrap()
         };
         let (ids, others) = (entries(TOPIC), entries(&others));
-        // As if all of it were done within one millisecond.
+        // The ids are those of the old stream, as if both were written within the same milliseconds.
         let mut anew = redis::pipe();
         anew.atomic().cmd("DEL").arg(TOPIC).ignore();
         for ((id, _), (_, fields)) in ids.iter().zip(&others) {
@@ -346,7 +347,7 @@ fn publish_and_subscribe_has_no_token_and_takes_none() {
     assert!(refused.contains("is of 'kafka'"), "{refused}");
 }
 
-/// A token as it comes out of a file.
+/// Returns the subscriber's token after a round trip through its text form.
 fn token(subscriber: &dyn Subscriber) -> ResumeToken {
     subscriber.token().expect("a stream has history").to_string().parse().unwrap()
 }

@@ -1,4 +1,4 @@
-//! TLS, and who may come in.
+//! TLS, passwords and users.
 
 use std::io::Read;
 use std::net::TcpListener;
@@ -14,7 +14,7 @@ use crate::redis_server::RedisServer;
 
 const TOPIC: &str = "tickpath:test:ticks";
 
-/// A server that speaks TLS on one port, and plain on the other.
+/// A server with a TLS port and a plain port.
 struct Secure {
     server: RedisServer,
     port: u16,
@@ -45,7 +45,7 @@ fn carries(url: &str) {
         let mut subscriber = bus.subscriber(TOPIC, Start::Now, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
         let config = TopicConfig::new(if way.is_empty() { Policy::Overwrite } else { Policy::Keep });
         let mut publisher = bus.publisher(TOPIC, &config).unwrap_or_else(|e| panic!("{e}"));
-        // More than a record of TLS, and more than the socket takes at once.
+        // Larger than a TLS record, and larger than a socket's buffer.
         for bytes in [0, 100, 20_000, 8 << 20] {
             let payload = vec![7; bytes];
             publisher.publish(bytes as u64, 16, &payload).unwrap();
@@ -158,7 +158,7 @@ fn a_user_has_the_rights_that_the_server_gives() {
     }
 }
 
-/// Sentinels and servers may have a password each, the same one or not.
+/// Sentinels and servers may each have a password, the same or different ones.
 #[test]
 fn sentinels_with_a_password_are_asked_with_it() {
     let master = RedisServer::start(&["--requirepass", "both"]);

@@ -1,4 +1,5 @@
-//! What only a server can do: refuse, hang, die and come back, and serve others on the same channel.
+//! Behaviour that only a server can show: refusing, hanging, crashing, restarting, and other clients on the same
+//! channel.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -83,7 +84,7 @@ fn foreign_messages_come_as_what_they_are() {
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(6, b"ours"));
 }
 
-/// Names that no topic of ours can have.
+/// Names that are invalid for a topic of this bus.
 #[test]
 fn a_channel_or_stream_of_any_name_is_read_under_a_name_of_ours() {
     let server = RedisServer::start(&["--notify-keyspace-events", "KEA"]);
@@ -144,7 +145,7 @@ fn the_database_is_chosen_and_channels_are_the_same_in_all() {
 #[test]
 fn nobody_there_is_said_so() {
     check(&format!("redis://127.0.0.1:{}", free_port()), &["refused the connection", "start redis-server"]);
-    // No resolver asks the network for a name of which a part is that long.
+    // A label of 64 characters is invalid in DNS, so the resolver refuses it without asking the network.
     check(&format!("redis://{}.invalid:6379", "x".repeat(64)), &["cannot be resolved", "check the host"]);
     check(
         "redis+unix:///no/such/redis.sock",
@@ -198,7 +199,7 @@ fn somebody_else_there_is_said_so() {
     }
 }
 
-/// Answers once, then waits until the other side has gone.
+/// Sends one answer, then waits until the client disconnects.
 fn answer(stream: &mut TcpStream, bytes: &[u8]) {
     let mut question = [0; 64];
     let _ = stream.read(&mut question);
@@ -206,13 +207,13 @@ fn answer(stream: &mut TcpStream, bytes: &[u8]) {
     hold(stream);
 }
 
-/// Reads until the other side has gone, and says nothing.
+/// Reads until the client disconnects, and sends nothing.
 fn hold(mut stream: &TcpStream) {
     let mut bytes = [0; 64];
     while stream.read(&mut bytes).is_ok_and(|read| read > 0) {}
 }
 
-/// Connecting fails, with the server's name and these words.
+/// Checks that connecting fails with an error that contains these words.
 fn check(url: &str, words: &[&str]) {
     let error = RedisBus::connect(url).err().unwrap_or_else(|| panic!("{url} is connected to")).to_string();
     for word in words {

@@ -1,4 +1,4 @@
-//! Topics on streams: what a lost connection and a lost stream mean, and what else can lie there.
+//! Topics on streams: lost connections, lost streams, and foreign entries and keys.
 
 use tickpath_bus_api::conformance::{OwnedEvent, next_event, stays_quiet, until};
 use tickpath_bus_api::{Connection, Gap, Policy, Publisher, Start, Subscriber, TopicConfig};
@@ -10,7 +10,7 @@ use crate::redis_server::RedisServer;
 const TOPIC: &str = "tickpath:test:ticks";
 const KIND: u8 = 16;
 
-/// Settings with which a killed server still has everything when it is started again.
+/// Settings with which a killed server still has all its data after a restart.
 const DURABLE: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
 
 #[test]
@@ -113,7 +113,8 @@ fn a_topic_that_overwrites_stays_small_and_tells_slow_readers_what_they_missed()
     let mut subscriber = subscriber(&bus, Start::Now, Wait::Block);
     (0..COUNT).for_each(|stamp| publisher.publish(stamp, KIND, &[7; 100]).unwrap());
     let Ok(redis::Value::Int(length)) = server.says(&["XLEN", TOPIC]) else { panic!("it is a stream") };
-    // A message has 140 bytes with its header; to the count come a node, and what was added since the last cut.
+    // A message has 140 bytes with its header. The count may exceed the limit by a node of the stream, and by what was
+    // added since the last trim.
     let most = (64 << 10) / 140;
     assert!((most..most + 200).contains(&length), "{length} entries");
     let (mut came, mut missed) = (0, 0);
@@ -165,7 +166,7 @@ fn what_is_no_stream_is_left_alone() {
 
 #[test]
 fn a_burst_that_is_trimmed_whole_is_told_though_nothing_follows() {
-    // To a stream that is there, and to one that was not.
+    // With a stream that exists, and with a stream that does not.
     for is_there in [true, false] {
         let server = RedisServer::start(&[]);
         let bus = streams(&server);
@@ -191,7 +192,7 @@ fn a_burst_that_is_trimmed_whole_between_two_questions_is_told() {
         let (mut publisher, mut subscriber) = (publisher(&bus), subscriber(&bus, Start::Now, wait));
         publisher.publish(1, KIND, b"").unwrap();
         assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(1, b""));
-        // The question that is out is answered with this one.
+        // This message answers the read that is in flight.
         publisher.publish(2, KIND, b"").unwrap();
         add_and_trim(&server);
         publisher.publish(3, KIND, b"").unwrap();
@@ -231,10 +232,10 @@ fn what_comes_to_a_reader_that_looks_rarely_is_there_when_it_looks() {
     publisher.publish(0, KIND, b"").unwrap();
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(0, b""));
     stays_quiet(&mut *subscriber);
-    // It finds late that its question has ended.
+    // The subscriber notices late that its read has timed out.
     sleep_ns(2_500_000_000);
     stays_quiet(&mut *subscriber);
-    // The next one has no end.
+    // The next read has no timeout.
     sleep_ns(1_500_000_000);
     publisher.publish(1, KIND, b"").unwrap();
     until(|| format!("{:?}", server.says(&["INFO", "clients"])).contains("blocked_clients:0"));
@@ -243,7 +244,7 @@ fn what_comes_to_a_reader_that_looks_rarely_is_there_when_it_looks() {
     assert_eq!(came, 1);
 }
 
-/// How many entries another program adds and trims, with all before them, in one step.
+/// The number of entries that another program adds and trims in one step, together with all entries before them.
 const BURST: u64 = 5;
 
 fn add_and_trim(server: &RedisServer) {
@@ -252,7 +253,7 @@ fn add_and_trim(server: &RedisServer) {
     server.says(&["EVAL", script, "1", TOPIC, &BURST.to_string()]).unwrap();
 }
 
-/// Whether the server counts what a stream ever had.
+/// Reports whether the server counts all entries ever added to a stream.
 fn counts(server: &RedisServer) -> bool {
     format!("{:?}", server.says(&["XINFO", "STREAM", TOPIC])).contains("entries-added")
 }

@@ -1,4 +1,5 @@
-//! A way to a server on which one thing that is said meets with a fault; all else passes, also over other connections.
+//! Fault-injecting proxy in front of a server: one command meets a fault, all other traffic passes, on every
+//! connection.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -8,16 +9,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tickpath_bus_api::conformance::until;
 use tickpath_clock::sleep_ns;
 
-/// What becomes of it.
+/// The fault that the chosen command meets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// It arrives, and its connection is cut when the answer comes, which nobody sees.
+    /// The command reaches the server, but its connection is cut when the answer arrives, so the client never sees it.
     Unanswered,
-    /// It stays on its way until [`Wire::let_go`], also if its connection is given up meanwhile.
+    /// The command stays in flight until [`Wire::let_go`], even if the client drops its connection meanwhile.
     Late,
 }
 
-/// A running one.
+/// A running proxy.
 pub struct Wire {
     port: u16,
     state: Arc<State>,
@@ -27,16 +28,16 @@ struct State {
     server: u16,
     word: &'static [u8],
     fault: Fault,
-    /// It was said.
+    /// The command was seen.
     has_met: AtomicBool,
-    /// It need not stay on its way any longer.
+    /// The command may be forwarded.
     is_let_go: AtomicBool,
-    /// It was passed on, or could not be.
+    /// The command was forwarded, or the connection to the server had ended.
     is_over: AtomicBool,
 }
 
 impl Wire {
-    /// To the server on this port. What is said first that has this word in it meets with the fault.
+    /// Listens in front of the server on this port. The first bytes read that contain `word` meet the fault.
     pub fn to(server: u16, word: &'static str, fault: Fault) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -50,17 +51,17 @@ impl Wire {
         Self { port, state }
     }
 
-    /// The URL of the server behind it.
+    /// Returns the URL that leads to the server through the proxy.
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    /// Whether the word was said.
+    /// Reports whether the command was seen.
     pub fn has_met(&self) -> bool {
         self.state.has_met.load(Ordering::Relaxed)
     }
 
-    /// What is on its way for long arrives now, or finds that its connection has ended.
+    /// Releases a [`Fault::Late`] command, and waits until it was forwarded or its connection has proved dead.
     pub fn let_go(&self) {
         self.state.is_let_go.store(true, Ordering::Relaxed);
         until(|| self.state.is_over.load(Ordering::Relaxed));
@@ -81,7 +82,7 @@ impl State {
         std::thread::spawn(move || copy(far_in, near_out, answers));
     }
 
-    /// Passes on what is said; first holds it up, if it is that. Whether the connection goes on.
+    /// Forwards bytes, holding them back first if they contain the command. Returns whether the connection continues.
     fn pass(&self, said: &[u8], far: &mut TcpStream, cutting: &AtomicBool) -> bool {
         let is_it = said.windows(self.word.len()).any(|part| part == self.word);
         let has_met = is_it && !self.has_met.swap(true, Ordering::Relaxed);
@@ -100,7 +101,7 @@ impl State {
     }
 }
 
-/// Copies until one side has gone, or `pass` says that it is enough; then tells the other one.
+/// Copies until one side closes or `pass` returns false; then shuts down both sides.
 fn copy(mut from: TcpStream, mut to: TcpStream, pass: impl Fn(&[u8], &mut TcpStream) -> bool) {
     let mut room = [0; 4096];
     loop {
@@ -110,6 +111,6 @@ fn copy(mut from: TcpStream, mut to: TcpStream, pass: impl Fn(&[u8], &mut TcpStr
             _ => break,
         }
     }
-    // The other end may have gone already.
+    // Shutdown fails if a peer has closed already.
     let _ = (to.shutdown(Shutdown::Both), from.shutdown(Shutdown::Both));
 }

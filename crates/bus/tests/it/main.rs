@@ -1,4 +1,4 @@
-//! Which transport a URL names.
+//! The transports that URLs name.
 
 use tickpath_bus::{About, Connection, Delivery, Policy, TRANSPORTS, address, connect, servers, transport};
 
@@ -98,7 +98,8 @@ fn each_transport_tells_what_it_is() {
             assert_eq!(found, Some(one.name), "{scheme}");
         }
         assert_eq!(one.ways.first(), Some(&""), "{}: the plain way is the first", one.name);
-        // What is known of every server of its kind is told of one that says nothing, too.
+        // Advice that holds for every server of a kind is given even without knowledge about the server; other
+        // transports have none.
         assert_eq!((one.advise)(&About::default()).is_empty(), !one.is_server(), "{}", one.name);
     }
     assert!(transport("shm").is_none() && transport("http://x").is_none());

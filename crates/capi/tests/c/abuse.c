@@ -1,4 +1,4 @@
-/* Every misuse of the library, and what it says: abuse URL. A line is what was done, the status and the sentence. */
+/* Misuses the library in every way: abuse URL. Each line has the misuse, the status and the error message. */
 #define _POSIX_C_SOURCE 200809L
 #include <tickpath.h>
 
@@ -17,7 +17,7 @@ static void tell(const char *what, tp_status status) {
     printf("%s: %d %s\n", what, (int)status, status == TP_OK ? "" : tp_last_error());
 }
 
-/* What has to be so for the rest to mean anything. */
+/* Ends the program if a call fails that the rest relies on. */
 static void need(const char *what, tp_status status) {
     if (status != TP_OK) {
         fprintf(stderr, "%s: %d %s\n", what, (int)status, tp_last_error());
@@ -25,7 +25,7 @@ static void need(const char *what, tp_status status) {
     }
 }
 
-/* Whether each message of a batch is said to be what `done` says of it. */
+/* Reports whether the fate of each message of a batch agrees with `done`. */
 static bool fits(const uint8_t *fates, size_t count, size_t done) {
     for (size_t i = 0; i < count; i++) {
         if (fates[i] != (i < done ? TP_FATE_PUBLISHED : TP_FATE_NOT_PUBLISHED)) {

@@ -1,5 +1,5 @@
-/* Every misuse of a session with an OMS, and what it says: asks URL USER PASSWORD. A line is what was done, the status and the
-   sentence. */
+/* Misuses a session with an OMS in every way: asks URL USER PASSWORD. Each line has the misuse, the status and the
+   error message. */
 #define _POSIX_C_SOURCE 200809L
 #include <tickpath.h>
 
@@ -16,7 +16,7 @@ static void tell(const char *what, tp_status status) {
     printf("%s: %d %s\n", what, (int)status, status == TP_OK ? "" : tp_last_error());
 }
 
-/* What has to be so for the rest to mean anything. */
+/* Ends the program if a call fails that the rest relies on. */
 static void need(const char *what, tp_status status) {
     if (status != TP_OK) {
         fprintf(stderr, "%s: %d %s\n", what, (int)status, tp_last_error());
@@ -28,7 +28,7 @@ static void tell_whether(const char *what, bool is_so) {
     tell(what, is_so ? TP_OK : TP_OTHER);
 }
 
-/* One that works for nobody: it is far from the market, and not for long. */
+/* A valid order that never trades: far from the market, and immediate-or-cancel. */
 static tp_new_order sound(void) {
     return (tp_new_order){
         .size = sizeof(tp_new_order),
@@ -162,7 +162,7 @@ static void in_a_fork(tp_orders *orders) {
     tell("close in a fork", tp_orders_close(orders));
 }
 
-/* Another logon has taken its session. */
+/* The session after another logon has taken it over. */
 static void taken_over(tp_orders *orders) {
     size_t count = 0;
     tp_order_event events[ROOM];

@@ -1,4 +1,4 @@
-//! A desk: an OMS and a simulated exchange, each a process that can be killed, with the files that their `init` leaves.
+//! A desk: an OMS and a simulated exchange, each in a process that can be killed, with the files that `init` creates.
 
 use std::fs;
 use std::path::PathBuf;
@@ -16,24 +16,24 @@ use tickpath_market::{
 };
 use tickpath_server::settings::Settings;
 
-/// Variables that make this program an OMS or an exchange, and the folder of its files.
+/// Variables that make this program an OMS or an exchange, and name the folder of its files.
 const ROLE: &str = "TICKPATH_TEST_ROLE";
 const FOLDER: &str = "TICKPATH_TEST_FOLDER";
 
-/// BTCUSDT in the first table of instruments.
+/// BTCUSDT in the initial table of instruments.
 pub(crate) const SYMBOL: u32 = 1;
-/// What the first exchange.toml asks for it, in 10⁻⁸.
+/// The offer in the initial exchange.toml, in 10⁻⁸.
 pub(crate) const ASK: i64 = 6_180_010_000_000;
-/// A price that nothing crosses, in 10⁻⁸.
+/// A price far below the market, which trades with no order, in 10⁻⁸.
 pub(crate) const LOW: i64 = 6_100_000_000_000;
-/// A whole quantity.
+/// A quantity of one, in 10⁻⁸.
 pub(crate) const ONE: i64 = 100_000_000;
 
-/// Who may trade.
+/// The user who may trade, and the password.
 pub(crate) const USER: &str = "trader";
 pub(crate) const PASSWORD: &str = "a password";
 
-/// Does nothing, unless a test started this program anew.
+/// Entry point of a desk's processes; without a role the test does nothing.
 #[test]
 fn process() {
     let Ok(role) = std::env::var(ROLE) else { return };
@@ -59,7 +59,7 @@ fn process() {
     panic!("nobody stops it: {:?}", ran.err().map(|e| e.to_string()));
 }
 
-/// The files of a desk, with names that nobody else of this host has.
+/// The files of a desk, under a name that is unique on this host.
 pub(crate) struct Desk {
     name: String,
     folder: TempDir,
@@ -82,29 +82,29 @@ impl Desk {
         desk
     }
 
-    /// The topic of its market.
+    /// The topic of the market data.
     pub(crate) fn ticks(&self) -> String {
         format!("{}.ticks", self.name)
     }
 
-    /// Where its OMS listens, by this scheme.
+    /// The URL of the OMS with this scheme.
     pub(crate) fn url(&self, scheme: &str) -> String {
         format!("{scheme}://{}", self.folder.path().join("oms.sock").display())
     }
 
-    /// The file of the user's password.
+    /// The path of the user's password file.
     pub(crate) fn password_file(&self) -> String {
         self.folder.path().join(format!("{USER}.password")).display().to_string()
     }
 
-    /// Its exchange and its OMS, once orders pass.
+    /// Starts the exchange and the OMS; returns once an order has passed.
     pub(crate) fn start_all(&self) -> (Process, Process) {
         let running = (self.start("exchange"), self.start("oms"));
         self.await_orders();
         running
     }
 
-    /// A process of this role that is killed when it is dropped.
+    /// Starts a process of this role, which is killed when dropped.
     pub(crate) fn start(&self, role: &str) -> Process {
         let mut this = Command::new(std::env::current_exe().expect("this program has a path"));
         this.args(["desk::process", "--exact", "--nocapture"]).env(ROLE, role).env(FOLDER, self.folder.path());
@@ -112,7 +112,7 @@ impl Desk {
         Process(this.spawn().expect("this program can be started again"))
     }
 
-    /// What the exchange was asked for by the OMS: each new order.
+    /// Reads the new orders that the exchange received from the OMS.
     pub(crate) fn orders(&self) -> Vec<NewOrder> {
         let place = Place::folder(self.folder.path().join("exchange-journal"));
         let mut reader = Reader::open(&place, Start::Oldest, Registration::Unregistered).expect("it is there");
@@ -126,7 +126,7 @@ impl Desk {
         orders
     }
 
-    /// Waits until the OMS listens, and has a price to hold orders against: before that it denies them.
+    /// Waits until the OMS listens and has a reference price: before that it denies orders.
     fn await_orders(&self) {
         let mut connected = None;
         until(|| {
@@ -169,7 +169,7 @@ impl Desk {
 }
 
 impl Drop for Desk {
-    /// What lies in shared memory has its name.
+    /// Removes the desk's files in shared memory, which carry its name.
     fn drop(&mut self) {
         let of_this = format!("tickpath.{}.", self.name);
         for found in fs::read_dir("/dev/shm").into_iter().flatten().flatten() {

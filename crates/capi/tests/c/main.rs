@@ -1,4 +1,4 @@
-//! Programs in C and C++, against the library that Cargo has built, over shared memory, and with an OMS.
+//! C and C++ programs against the library built by Cargo, over shared memory and with an OMS.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -18,7 +18,7 @@ const KIND: u8 = 200;
 const TOPIC: &str = "ticks";
 const QUEUE: &str = "jobs";
 
-/// Seconds after which a program that hangs is ended.
+/// Seconds after which a hanging program is killed.
 const MOST_SECONDS: &str = "120";
 
 #[test]
@@ -47,7 +47,7 @@ fn what_rust_publishes_c_receives() {
     let received = String::from_utf8_lossy(&ended.stdout).into_owned();
     assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
     assert_eq!(numbers(&received), (0..100).collect::<Vec<_>>(), "{received}");
-    // It goes on where it has stopped.
+    // Resumes after the last message received.
     let token = received.lines().find_map(|line| line.strip_prefix("token ")).expect("a log has a history");
     publish(&mut *publisher, 100..103);
     let received = programs.say("examples/subscribe.c", &[&bus.url, TOPIC, "3", token]);
@@ -82,7 +82,7 @@ fn every_misuse_is_told_in_words() {
     misuse::check(misuse::OF_THE_BUS, &programs.say("tests/c/abuse.c", &[&bus.url]));
 }
 
-/// A place in shared memory that nobody else uses, removed with all that is in it.
+/// A unique place in shared memory, removed with all its contents.
 struct Bus {
     url: String,
 }
@@ -116,12 +116,12 @@ impl Programs {
         Self { folder: tempfile::tempdir().expect("a temporary folder") }
     }
 
-    /// What a program has to say with these arguments. It is compiled if it is not yet.
+    /// Returns a program's output with these arguments; compiles the program if needed.
     fn say(&self, source: &str, arguments: &[&str]) -> String {
         said(&mut bounded(&self.compile(source), arguments))
     }
 
-    /// Compiles a program as its users do, every warning being an error.
+    /// Compiles a program as its users do, with warnings as errors.
     fn compile(&self, source: &str) -> PathBuf {
         let program = self.folder.path().join(source.replace(['/', '.'], "-"));
         if program.exists() {
@@ -146,16 +146,16 @@ impl Programs {
     }
 }
 
-/// A program that is ended if it hangs.
+/// Returns a command that kills the program if it hangs.
 fn bounded(program: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new("timeout");
     command.arg(MOST_SECONDS).arg(program).args(arguments);
-    // Where Cargo looks first there is a library that was built some other time; the program knows its own.
+    // Cargo's library path may contain an older build; the program has the path of its own library.
     command.env_remove("LD_LIBRARY_PATH");
     command
 }
 
-/// What a command has to say, which must end well.
+/// Returns the output of a command, which must succeed.
 fn said(command: &mut Command) -> String {
     let ended = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
     let [said, errors] = [ended.stdout, ended.stderr].map(|said| String::from_utf8_lossy(&said).into_owned());
@@ -163,7 +163,7 @@ fn said(command: &mut Command) -> String {
     said
 }
 
-/// The numbers that a program says it has received.
+/// Parses the sequence numbers that a program has received.
 fn numbers(said: &str) -> Vec<u64> {
     let told = said.lines().filter_map(|line| line.strip_prefix("number "));
     let digits = told.map(|line| line.split(',').next().unwrap_or_default());
@@ -181,7 +181,7 @@ fn publish(publisher: &mut dyn Publisher, numbers: std::ops::Range<u64>) {
     }
 }
 
-/// The first numbers of the topic.
+/// Receives the first `count` numbers of the topic.
 fn receive(connection: &dyn Connection, count: usize) -> Vec<u64> {
     let mut subscriber = connection.subscriber(TOPIC, Start::Oldest, Wait::Yield).expect("the topic is there");
     let mut received = Vec::new();

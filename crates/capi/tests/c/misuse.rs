@@ -1,9 +1,9 @@
-//! What the library says to every misuse in `abuse.c`, and in `asks.c` of a session with an OMS.
+//! Expected answers to every misuse in `abuse.c`, and in `asks.c` for a session with an OMS.
 
-/// What was done, the status, and a part of the sentence.
+/// Expected results: the misuse, the status, and a part of the sentence.
 type Says = [(&'static str, i32, &'static str)];
 
-/// To those in `abuse.c`.
+/// Results of `abuse.c`.
 pub(crate) const OF_THE_BUS: &Says = &[
     ("version", OK, ""),
     ("no error yet", OK, ""),
@@ -98,7 +98,7 @@ pub(crate) const OF_THE_BUS: &Says = &[
     ("sentence stays", OK, ""),
 ];
 
-/// To those in `asks.c`.
+/// Results of `asks.c`.
 pub(crate) const OF_A_SESSION: &Says = &[
     ("null orders, submit", INVALID, "tp_orders is null"),
     ("id of that submit", OK, ""),
@@ -161,7 +161,7 @@ pub(crate) const OF_A_SESSION: &Says = &[
     ("it is connected", OK, ""),
 ];
 
-// As the header has them: these numbers never change.
+// Values from the header, which never change.
 const OK: i32 = 0;
 const INVALID: i32 = 1;
 const UNSUPPORTED: i32 = 2;
@@ -175,7 +175,7 @@ const FORKED: i32 = 14;
 const OTHER: i32 = 16;
 const ENDED: i32 = 17;
 
-/// Holds what a program said against its table, line by line.
+/// Compares a program's output with its table, line by line.
 pub(crate) fn check(says: &Says, said: &str) {
     let mut lines = said.lines();
     for (what, status, part) in says {

@@ -1,4 +1,4 @@
-//! Sessions with an OMS in C: a real one, and an exchange behind it.
+//! Sessions with an OMS in C, against a real OMS with an exchange.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -12,7 +12,7 @@ use zerocopy::IntoBytes;
 use crate::desk::{ASK, Desk, LOW, ONE, PASSWORD, SYMBOL, USER};
 use crate::{Bus, Programs, TOPIC, bounded, misuse};
 
-// As the header has them: these numbers never change.
+// Values from the header, which never change.
 const UNAVAILABLE: i128 = 5;
 const REPORT: u32 = 1;
 const DENIED: u32 = 2;
@@ -97,7 +97,7 @@ fn what_becomes_of_an_order_is_told_in_numbers() {
         assert_eq!((canceled["id"], canceled["order_id"], canceled["leaves"]), (canceling, resting["order_id"], 0));
         assert!(canceled["number"] > changed["number"] && changed["number"] > resting["number"]);
 
-        // More than its account may buy at once.
+        // More than the account may buy in one order.
         let id = session.submit(ASK, 1_000 * ONE, IMMEDIATE_OR_CANCEL, 0);
         let (denied, why) = session.until_told(DENIED, None);
         assert_eq!((denied["id"], denied["code"], denied["is_live"]), (id, 23, 1));
@@ -142,7 +142,7 @@ fn every_misuse_of_a_session_is_told_in_words() {
     misuse::check(misuse::OF_A_SESSION, &said);
 }
 
-/// The numbers of a line by their names, and its sentence.
+/// The numbers of a line by name, and its sentence.
 type Told = (BTreeMap<String, i128>, String);
 
 /// A running `session.c`.
@@ -161,19 +161,19 @@ impl Session {
         Self { program, commands, says }
     }
 
-    /// Buys, and gives the order's id.
+    /// Sends a buy order; returns its id.
     fn submit(&mut self, price: i64, quantity: i64, time_in_force: u32, cause: u64) -> i128 {
         self.sent(&format!("submit {BUY} {price} {quantity} {time_in_force} {cause}"))
     }
 
-    /// Has something sent, and gives the request's id.
+    /// Sends a request; returns its id.
     fn sent(&mut self, command: &str) -> i128 {
         let (answer, why) = self.ask(command);
         assert_eq!(answer["status"], 0, "{command}: {why}");
         answer["id"]
     }
 
-    /// Polls up to an event of this type, and of this kind of report.
+    /// Polls up to an event of this type, and of this execution type if given.
     fn until(&mut self, what: u32, exec_type: Option<ExecType>) -> BTreeMap<String, i128> {
         self.until_told(what, exec_type).0
     }
@@ -183,7 +183,7 @@ impl Session {
         self.ask(&format!("until {what} {exec_type}"))
     }
 
-    /// The last thing that it says to a command.
+    /// Sends a command; returns the last line of the answer.
     fn ask(&mut self, command: &str) -> Told {
         writeln!(self.commands, "{command}").unwrap_or_else(|e| panic!("{command}: {e}"));
         let mut said: Vec<String> = Vec::new();
@@ -199,7 +199,7 @@ impl Session {
         }
     }
 
-    /// Has it log out, and end well.
+    /// Logs out and checks that the program succeeds.
     fn end(self) {
         let Self { mut program, commands, says } = self;
         drop(commands);
@@ -209,7 +209,7 @@ impl Session {
     }
 }
 
-/// Reads a line like `status=0 id=7 | a sentence`.
+/// Parses a line like `status=0 id=7 | a sentence`.
 fn read(line: &str) -> Told {
     let (numbers, sentence) = line.split_once('|').unwrap_or_else(|| panic!("'{line}' has no sentence"));
     let number = |word: &str| {

@@ -1,11 +1,11 @@
-/* A session with an OMS that does what it is told on standard input: session URL USER PASSWORD
+/* A session with an OMS, controlled by commands on standard input: session URL USER PASSWORD
  *
  *   submit SIDE PRICE QUANTITY TIME_IN_FORCE CAUSE
  *   cancel ID
  *   replace ID PRICE QUANTITY
- *   until TYPE EXEC_TYPE          polls up to such an event; EXEC_TYPE is -1 for any
+ *   until TYPE EXEC_TYPE          polls up to an event of this type; EXEC_TYPE is -1 for any
  *
- * What it says to each ends with a line that is a point. */
+ * The answer to each command ends with a line that holds a point. */
 #include <tickpath.h>
 
 #include <inttypes.h>
@@ -17,7 +17,7 @@ enum { BTCUSDT = 1, ACCOUNT = 1 };
 
 static const uint64_t TURN_NS = 100000000;
 
-/* What has to be so for the rest to mean anything. */
+/* Ends the program if a call fails that the rest relies on. */
 static void need(const char *what, tp_status status) {
     if (status != TP_OK) {
         fprintf(stderr, "%s: %d %s\n", what, (int)status, tp_last_error());
@@ -25,7 +25,7 @@ static void need(const char *what, tp_status status) {
     }
 }
 
-/* The next number that it is told. */
+/* Reads the next number of a command. */
 static int64_t number(void) {
     int64_t told;
     if (scanf("%" SCNd64, &told) != 1) {
@@ -85,7 +85,7 @@ static void until(tp_orders *orders) {
     int64_t exec_type = number();
     for (;;) {
         size_t count;
-        /* One at a time: the others wait for the next poll. */
+        /* A single event: further events wait for the next poll. */
         tp_order_event event = {.size = sizeof event};
         need("poll", tp_orders_poll(orders, &event, 1, &count));
         if (count == 0) {

@@ -1,4 +1,4 @@
-/* Prints every field of so many ticks of a topic, from the oldest on: ticks URL TOPIC COUNT */
+/* Prints every field of the first COUNT ticks of a topic, from the oldest on: ticks URL TOPIC COUNT */
 #include <tickpath.h>
 
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 
 static const uint64_t TURN_NS = 100000000;
 
-/* What has to be so for the rest to mean anything. */
+/* Ends the program if a call fails that the rest relies on. */
 static void need(const char *what, tp_status status) {
     if (status != TP_OK) {
         fprintf(stderr, "%s: %d %s\n", what, (int)status, tp_last_error());

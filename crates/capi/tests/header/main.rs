@@ -1,4 +1,4 @@
-//! The header is what cbindgen makes of the sources. `TICKPATH_BLESS=1` makes it anew.
+//! Checks that the header equals cbindgen's output for the sources. `TICKPATH_BLESS=1` regenerates the header.
 
 use std::path::Path;
 use std::{env, fs};

@@ -8,7 +8,6 @@ use tickpath_result::ResultFile;
 use super::measure::usage;
 use crate::args::{Cpus, Output, are_targets, bus_url, rtt, seconds};
 
-/// Those of the published experiment.
 const PUBLISHED_CLIENTS: [Client; 4] =
     [Client::REDIS_PY, Client::REDIS_PY_PIPELINE, Client::REDIS_PY_ASYNCIO, Client::REDIS_PY_UVLOOP];
 
@@ -21,7 +20,7 @@ pub struct ClientsArgs {
     /// The server: redis://[USER:PASSWORD@]HOST:PORT[/DATABASE] or redis+unix:///SOCKET; one of our own if not given
     #[arg(long, value_name = "URL", value_parser = bus_url)]
     pub target: Option<String>,
-    /// Who takes part: redis-py, redis-py-pipeline, redis-py-pure, redis-py-pipeline-pure, redis-py-asyncio,
+    /// Clients to measure: redis-py, redis-py-pipeline, redis-py-pure, redis-py-pipeline-pure, redis-py-asyncio,
     /// redis-py-uvloop, rust-blocking, rust-pipeline, rust-async, go-redis, go-redis-pipeline; may be a list. All if not
     /// given, those of Go only where Go is
     #[arg(long, value_name = "CLIENT", value_delimiter = ',')]

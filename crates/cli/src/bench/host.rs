@@ -1,4 +1,4 @@
-//! `bench host`.
+//! `tickpath bench host`: the floor of this host.
 
 use clap::Args;
 use tickpath_harness::{Around, Lab, host};

@@ -1,4 +1,4 @@
-//! What each bench does around its own measuring: a lab before it, a result after it.
+//! Steps around the measuring of each bench: a lab before it, a result after it.
 
 use anyhow::Context;
 use tickpath_compare::published;
@@ -13,7 +13,7 @@ use crate::print::{Printer, terminal};
 use crate::progress::Bar;
 use crate::turn::Turn;
 
-/// Makes a lab and a result, runs, and shows and writes what came of it, in part too if it failed.
+/// Makes a lab and a result, runs the bench, and shows and writes the result, even a partial one if the bench failed.
 pub fn measure(
     workload: &str,
     output: &Output,
@@ -28,7 +28,7 @@ pub fn measure(
     drop(lab);
     drop(bar);
     let show = |result: &mut ResultFile| {
-        // A result is shown to others.
+        // Results are shown to others: logins are removed.
         for run in &mut result.runs {
             run.target = without_login(&run.target);
             run.notes.iter_mut().chain(&mut run.finding).for_each(|text| *text = without_login(text));
@@ -40,13 +40,13 @@ pub fn measure(
     turn.end(done, &mut result, show, verdict)
 }
 
-/// A lab that spawns this very program.
+/// Returns a lab that spawns this program.
 pub fn lab(bar: &Bar) -> anyhow::Result<Lab<'_>> {
     let program = std::env::current_exe().context("cannot find this program's own file")?;
     Ok(Lab::new(program, bar)?)
 }
 
-/// An empty result that says what made it, when.
+/// Returns an empty result with its command, start time, commit and build profile.
 pub fn new_result(workload: &str) -> ResultFile {
     let command: Vec<String> = std::env::args().map(|word| quoted(&word)).collect();
     let mut command = command.join(" ");
@@ -59,7 +59,7 @@ pub fn new_result(workload: &str) -> ResultFile {
     ResultFile { commit, profile, ..ResultFile::new(workload, &without_login(&command), &started_at) }
 }
 
-/// A word as a shell takes it.
+/// Quotes a word for a shell.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
     match !word.is_empty() && word.chars().all(is_plain) {
@@ -68,7 +68,7 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// Prints the result, and writes the files that were asked for.
+/// Prints the result, and writes the requested files.
 pub fn finish(result: &ResultFile, output: &Output) -> anyhow::Result<()> {
     result.check().context("this is a defect of Tickpath")?;
     let mut printer = Printer::default();
@@ -76,7 +76,6 @@ pub fn finish(result: &ResultFile, output: &Output) -> anyhow::Result<()> {
     printer.end(write(result, output))
 }
 
-/// Writes the files that were asked for.
 pub fn write(result: &ResultFile, output: &Output) -> anyhow::Result<()> {
     if let Some(file) = &output.json {
         result.save(file)?;
@@ -88,11 +87,11 @@ pub fn write(result: &ResultFile, output: &Output) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether every run kept the rules.
+/// Returns the outcome of a bench: whether messages were lost, or runs were invalid.
 pub fn verdict(result: &ResultFile) -> Outcome {
-    // A search for the highest rate goes beyond it on purpose.
+    // Runs of a search for the highest rate are not judged: the search exceeds that rate on purpose.
     let mut judged = result.runs.iter().filter(|run| !run.params.0.contains_key("slo"));
-    // Only a topic that overwrites may lose, as that of ticks; an order never.
+    // Only a topic with the policy overwrite, such as that of ticks, may lose messages; an order must never be lost.
     let overwrites = |run: &Run| run.params.text("policy").is_some_and(|policy| policy == "overwrite");
     let has_lost = |run: &Run| match result.workload.as_str() {
         "path" => run.figures.contains_key("orders_lost"),
@@ -104,7 +103,7 @@ pub fn verdict(result: &ResultFile) -> Outcome {
     if judged.all(|run| run.valid) { Outcome::Good } else { Outcome::Invalid }
 }
 
-/// A setting that makes no run is bad usage.
+/// Turns an error about an impossible setting into bad usage.
 pub fn usage(error: LabError) -> anyhow::Error {
     match error {
         LabError::Setting(what) => Usage(what).into(),
@@ -112,11 +111,11 @@ pub fn usage(error: LabError) -> anyhow::Error {
     }
 }
 
-/// What a waiting receiver takes of a processor.
+/// Figure: processor time of a waiting receiver per message.
 const RECEIVER_CPU: &str = "receiver_cpu_per_message_ns";
 
-/// Where several targets, clients or ways to wait took turns, the ratio of each to the first, for each way in which they ran
-/// otherwise and each of these hops that they have; of ways to wait that of the receiver's processor time too.
+/// Compares targets, clients or ways to wait that took turns: the ratio of each to the first, for each of the hops and
+/// each combination of the other settings. Ways to wait are also compared by the receiver's processor time.
 pub fn compare_turns(result: &mut ResultFile, hops: &[&str]) {
     let is_one = result.runs.iter().all(|run| run.client == result.runs[0].client);
     let target = |run: &Run| match short_name(&run.target) {
@@ -136,7 +135,7 @@ pub fn compare_turns(result: &mut ResultFile, hops: &[&str]) {
     result.comparisons.extend(table(lines));
 }
 
-/// The lines of one figure: of every side to the one that came first, for each way in which they ran.
+/// Returns the lines of a figure: each side against the first, for each combination of the other settings.
 fn against(
     runs: &[Run],
     name: &str,
@@ -153,7 +152,8 @@ fn against(
     found.iter().map(line).collect()
 }
 
-/// How a run ran, but for its repetition and either its target or how it waited: `other` is the one that is no side.
+/// Returns the settings of a run as text, without its repetition and without the compared setting; `other` is the one
+/// of target and wait that is not compared.
 fn way(run: &Run, other: Option<String>) -> String {
     let number = |name: &str| run.params.0.get(name).and_then(serde_json::Value::as_f64);
     let idle = number("idle_ns").map(|ns| format!("after {}", duration(ns)));

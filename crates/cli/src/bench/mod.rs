@@ -1,4 +1,4 @@
-//! `tickpath bench`: a module a workload.
+//! `tickpath bench`: one module per workload.
 
 pub mod clients;
 pub mod host;
@@ -15,7 +15,7 @@ use crate::command::Workload;
 use crate::outcome::Outcome;
 use measure::measure;
 
-/// What the processes of all workloads do: whoever adds one adds a line here.
+/// Roles of all workloads' processes; each new workload adds a line.
 pub const ROLES: [&[Playable]; 5] = [
     tickpath_harness::ROLES,
     tickpath_lab_bus::ROLES,

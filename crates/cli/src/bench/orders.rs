@@ -1,4 +1,4 @@
-//! `tickpath bench orders`: an OMS of the bench, or one of yours from outside.
+//! `tickpath bench orders`: an OMS that the bench starts, or a running OMS of the user.
 
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ use crate::instruments::Instruments;
 use crate::order::Whom;
 use crate::print::note;
 
-/// Seconds for the instruments of an OMS that is running.
+/// Seconds to wait for the instruments of a running OMS.
 const LOGON_S: u32 = 5;
 
 #[derive(Debug, ClapArgs)]
@@ -61,7 +61,7 @@ pub struct OrdersArgs {
     /// Orders of a session that have no report yet, at most; as many as there are if not given
     #[arg(long, value_name = "N", requires = "count", value_parser = clap::value_parser!(u32).range(1..))]
     pub in_flight: Option<u32>,
-    /// What must hold an order before anything of it leaves; may be a list, and then they take turns
+    /// Storage that must hold an order before anything of it leaves; may be a list, and then they take turns
     #[arg(long, value_name = "os|disk", value_delimiter = ',', default_value = "os", value_parser = ack_level)]
     pub ack: Vec<AckLevel>,
     /// In turn with and without a client beside, which asks for its day of reports and never reads, reads slowly, or asks
@@ -156,7 +156,7 @@ pub fn run(lab: &Lab<'_>, args: &OrdersArgs, result: &mut ResultFile) -> anyhow:
 }
 
 impl OrdersArgs {
-    /// The runs with their clients, which are made ready when all of them are known to be possible.
+    /// Returns the runs with their clients, which are prepared only once all of them are known to be possible.
     fn ready(&self, lab: &Lab<'_>, turns: Vec<(&str, Settings)>) -> anyhow::Result<Vec<Settings>> {
         let clients: Vec<Client> =
             self.client.iter().map(|name| Client::of(name, lab)).collect::<Result<_, _>>().map_err(usage)?;
@@ -164,7 +164,7 @@ impl OrdersArgs {
         Ok(turns.into_iter().map(|(name, turn)| Settings { client: of(name), ..turn }).collect())
     }
 
-    /// All runs, in their order, each with the name of its client: what is compared takes turns.
+    /// Returns all runs in their order, each with the name of its client; compared runs take turns.
     fn turns(&self) -> anyhow::Result<Vec<(&str, Settings)>> {
         let targets: Vec<Target> = self.target.iter().map(|target| self.target(target)).collect::<Result<_, _>>()?;
         let published = self.preset.is_some();
@@ -227,7 +227,7 @@ impl OrdersArgs {
         Ok(turns)
     }
 
-    /// The order. The usual one has a position effect, of which the clients of others know nothing.
+    /// Returns the order. The default order has a position effect, which only the Rust client sends.
     fn order(&self) -> OrderSpec {
         let usual = OrderSpec::default();
         match self.order == usual && self.client.iter().any(|client| client != Client::OURS) {
@@ -251,7 +251,7 @@ impl OrdersArgs {
         }
     }
 
-    /// What is known of somebody's own OMS from its file.
+    /// Returns the facts about a user's own OMS that its file holds.
     fn running(&self, file: &Path) -> anyhow::Result<Running> {
         if !file.is_file() {
             return Err(Usage(format!(
@@ -277,7 +277,7 @@ impl OrdersArgs {
                 client.close();
                 instruments
             }
-            // Nothing is sent without it: the table will do for what a refusal tells.
+            // Without `--yes` no order is sent: the instruments' names from the table suffice for the refusal.
             false => Instruments::of_table(&known),
         };
         let symbol = instruments.find(&self.order.symbol)?.symbol.0;
@@ -285,7 +285,7 @@ impl OrdersArgs {
         Ok(Running { journal: known.journal()?, name: known.name, login, symbol })
     }
 
-    /// Refuses what cannot be meant, of a user's own OMS above all.
+    /// Rejects contradictory settings, above all for a user's own OMS.
     fn check(&self, turn: &Settings) -> Result<(), Usage> {
         let days = self.resume.is_some() || self.restart.is_some();
         let Target::Running(running) = &turn.target else {

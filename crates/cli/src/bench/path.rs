@@ -1,4 +1,4 @@
-//! `bench path`.
+//! `tickpath bench path`: from a tick to an order at a venue.
 
 use std::path::PathBuf;
 
@@ -14,13 +14,14 @@ use tickpath_result::ResultFile;
 use super::measure::{compare_turns, usage};
 use crate::args::{ARRIVALS, Cpus, Output, Usage, Warm, are_targets, arrivals, bus_url, is_file, positive, seconds};
 
-/// Ticks of a run, and made-up ones a second; where a strategy in another language takes part, so many that it keeps up.
+/// Defaults for the ticks of a run and for generated ticks a second; lower ones where a strategy in another language
+/// takes part, so that it keeps up.
 const USUAL: (u64, f64) = (100_000, 20_000.0);
 const USUAL_OF_OTHERS: (u64, f64) = (10_000, 1_000.0);
 
 #[derive(Debug, Args)]
 pub struct PathArgs {
-    /// What carries the ticks: shm://, file:///FOLDER, redis://HOST:PORT; may be repeated, and then they take turns
+    /// Transport of the ticks: shm://, file:///FOLDER, redis://HOST:PORT; may be repeated, and then they take turns
     #[arg(long, value_name = "URL", default_value = "shm://", value_parser = bus_url)]
     pub target: Vec<String>,
     /// Whose strategy it is: rust, or python, which is the package tickpath. May be a list, and then they take turns. Where
@@ -56,7 +57,7 @@ pub struct PathArgs {
     /// Scheduling priority: normal, or fifo:1 to fifo:99
     #[arg(long, value_name = "fifo:N", default_value = "normal")]
     pub priority: Priority,
-    /// What made-up ticks depend on, and the times of --arrivals poisson
+    /// Seed of made-up ticks, and of the times of --arrivals poisson
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
     /// How often to run everything, in turn
@@ -79,7 +80,7 @@ pub fn run(lab: &Lab<'_>, args: &PathArgs, result: &mut ResultFile) -> anyhow::R
     let sides = sides(lab, args, is_outside)?;
     result.host = host::floor(lab, cpus)?;
     let (count, rate) = if is_outside { USUAL_OF_OTHERS } else { USUAL };
-    // Made-up ticks have no times worth keeping.
+    // The times of generated ticks are not worth keeping.
     let rate = args.rate.or(args.ticks.is_none().then_some(rate));
     if args.arrivals != ARRIVALS[0] && rate.is_none() {
         return Err(Usage(format!(
@@ -121,7 +122,8 @@ pub fn run(lab: &Lab<'_>, args: &PathArgs, result: &mut ResultFile) -> anyhow::R
     Ok(())
 }
 
-/// What takes turns: each client, ready, with each target. Ours alone has its strategy in its OMS's process.
+/// Returns the sides that take turns: each client, prepared, with each target. Only our own client runs its strategy
+/// in the OMS's process.
 fn sides(lab: &Lab<'_>, args: &PathArgs, is_outside: bool) -> anyhow::Result<Vec<(Option<Client>, String)>> {
     let mut sides = Vec::new();
     for name in &args.client {

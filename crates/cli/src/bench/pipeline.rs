@@ -1,4 +1,4 @@
-//! `tickpath bench pipeline`: Redis commands one by one and in pipelines, and what a round trip saved is worth.
+//! `tickpath bench pipeline`: Redis commands one by one and in pipelines, and the gain of each round trip saved.
 
 use anyhow::Context;
 use clap::Args;
@@ -16,24 +16,23 @@ use super::measure::usage;
 use crate::args::{Cpus, Output, Rate, Usage, bus_url, rate, rtt, seconds};
 use crate::print::note;
 
-/// How long a run lasts if nothing is said, in seconds; and one beside redis-benchmark.
+/// Default length of a run in seconds, alone and beside redis-benchmark.
 const SECONDS: f64 = 0.5;
 const AGAINST_SECONDS: f64 = 1.0;
 
-/// How often everything is run if nothing is said; and beside redis-benchmark.
+/// Default number of repetitions, alone and beside redis-benchmark.
 const REPEATS: u32 = 3;
 const AGAINST_REPEATS: u32 = 5;
 
-/// The depth of the script in a pipeline.
 const SCRIPT_DEPTH: u64 = 100;
 
 /// The published round trips: loopback, and 250 ms.
 const PRESET_RTTS: [f64; 2] = [0.0, 250.0];
 
-/// How long the published PINGs may take one by one, in milliseconds; they are 10,000, as in a batch, if that suffices.
+/// Time limit for the published PINGs one by one, in milliseconds; within the limit they are 10,000, as in a batch.
 const PRESET_MS: f64 = 10_000.0;
 
-/// And how many they are at least.
+/// Least number of the published PINGs.
 const PRESET_LEAST: u64 = 4;
 
 #[derive(Debug, Clone, Args)]
@@ -49,7 +48,7 @@ pub struct PipelineArgs {
     /// Reach the scratch server by a Unix socket
     #[arg(long, conflicts_with_all = ["target", "rtt"])]
     pub unix: bool,
-    /// What sends: rust, raw (PING as text, answers not looked at), redis-py; may be a list; all if not given
+    /// Senders: rust, raw (PING as text, answers not looked at), redis-py; may be a list; all if not given
     #[arg(long, value_name = "CLIENT", value_delimiter = ',')]
     pub client: Vec<Client>,
     /// PING, SET, GET, INCR; may be a list. The long pipeline is of the last one that is no INCR
@@ -70,13 +69,12 @@ pub struct PipelineArgs {
     /// Commands of a run, instead of its duration
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub count: Option<u64>,
-    /// What to measure: sweep (each command at each depth), scripts (read, compute and write by round trips and by
+    /// Measurements: sweep (each command at each depth), scripts (read, compute and write by round trips and by
     /// scripts), long (a million commands in one pipeline); may be a list. All if not given; sweep alone if --rtt,
     /// --rate, --count or several connections are
     #[arg(long, value_name = "PART", value_delimiter = ',', value_parser = ["sweep", "scripts", "long"])]
     pub part: Vec<String>,
-    /// Put the server so many milliseconds away, there and back, by a proxy on loopback; 0 is without one; may be a
-    /// list
+    /// Put the server so many milliseconds away, there and back, by a proxy on loopback; 0 is without one; may be a list
     #[arg(long, value_name = "MS", value_delimiter = ',', value_parser = rtt)]
     pub rtt: Vec<f64>,
     /// Measure beside redis-benchmark, in turn: PING, SET and GET at depths 1, 10, 100 over 1 and 50 connections; four
@@ -96,7 +94,7 @@ pub struct PipelineArgs {
     pub output: Output,
 }
 
-/// What all runs of the command share.
+/// Settings that all runs of the command share.
 struct Plan<'a> {
     args: &'a PipelineArgs,
     clients: Vec<Client>,
@@ -109,7 +107,7 @@ struct Plan<'a> {
 pub fn run(lab: &Lab<'_>, args: &PipelineArgs, result: &mut ResultFile) -> anyhow::Result<()> {
     let cpus = args.cpus.two()?;
     let (clients, python) = clients(lab, args)?;
-    // Both end with this function.
+    // Server and proxies end with this function.
     let (_server, near) = open(lab, args, cpus[1])?;
     let (_proxies, targets) = distances(lab, args, &near)?;
     let against = args.against.is_some();
@@ -139,12 +137,12 @@ pub fn run(lab: &Lab<'_>, args: &PipelineArgs, result: &mut ResultFile) -> anyho
         Some(name) => preset(lab, &plan, name, result),
         None => measure(lab, &plan, result),
     };
-    // Of what there is, also if the rest failed.
+    // The conclusions cover the runs so far, even if a later run failed.
     conclude(args, result);
     done
 }
 
-/// All parts in turn, the depths innermost.
+/// Runs all parts in turn; the depths are the innermost loop.
 fn measure(lab: &Lab<'_>, plan: &Plan<'_>, result: &mut ResultFile) -> anyhow::Result<()> {
     let (runs, seconds) = estimate(plan);
     lab.progress.plan(runs, seconds);
@@ -167,7 +165,7 @@ fn measure(lab: &Lab<'_>, plan: &Plan<'_>, result: &mut ResultFile) -> anyhow::R
     Ok(())
 }
 
-/// Each client, command and depth that go together.
+/// Runs each possible combination of client, command and depth.
 fn sweep(lab: &Lab<'_>, plan: &Plan<'_>, base: &Settings, result: &mut ResultFile) -> anyhow::Result<()> {
     for &client in &plan.clients {
         for &command in &plan.args.command {
@@ -175,7 +173,7 @@ fn sweep(lab: &Lab<'_>, plan: &Plan<'_>, base: &Settings, result: &mut ResultFil
                 continue;
             }
             for &depth in in_turn(base.repeat, &plan.args.depth) {
-                // It writes a pipeline before it reads: deeper ones would block.
+                // redis-py writes a whole pipeline before it reads: a deeper pipeline would block.
                 if client == Client::RedisPy && depth > BATCH {
                     continue;
                 }
@@ -187,7 +185,7 @@ fn sweep(lab: &Lab<'_>, plan: &Plan<'_>, base: &Settings, result: &mut ResultFil
     Ok(())
 }
 
-/// Ways to read, compute and write.
+/// Measures the ways to read, compute and write.
 fn scripts(lab: &Lab<'_>, base: &Settings, result: &mut ResultFile) -> anyhow::Result<()> {
     for command in in_turn(base.repeat, Command::COMPUTING) {
         let depth = if command == Command::EvalShaPipeline { SCRIPT_DEPTH } else { 1 };
@@ -197,11 +195,11 @@ fn scripts(lab: &Lab<'_>, base: &Settings, result: &mut ResultFile) -> anyhow::R
     Ok(())
 }
 
-/// 10,000 PINGs one by one, and in one pipeline; fewer one by one where that would take too long.
+/// Runs 10,000 PINGs one by one and in one pipeline; fewer one by one where 10,000 would take too long.
 fn preset(lab: &Lab<'_>, plan: &Plan<'_>, name: &str, result: &mut ResultFile) -> anyhow::Result<()> {
     let rtts = rtts(plan.args);
     let runs = 2 * plan.repeats as usize * rtts.len() * plan.clients.len();
-    // One by one they wait for the distance, but no longer than the preset allows.
+    // PINGs one by one wait for the distance, but no longer than the preset allows.
     let far = rtts.iter().map(|rtt_ms| (BATCH as f64 * rtt_ms).min(PRESET_MS) / 1e3 + 2.0).sum::<f64>();
     lab.progress.plan(runs, far * f64::from(plan.repeats) * plan.clients.len() as f64);
     for repeat in 1..=plan.repeats {
@@ -227,19 +225,19 @@ fn preset(lab: &Lab<'_>, plan: &Plan<'_>, name: &str, result: &mut ResultFile) -
     Ok(())
 }
 
-/// Why there are fewer PINGs than were published.
+/// Returns the reason why a run has fewer PINGs than published.
 fn shrunk(count: u64, rtt_ms: f64) -> String {
     let minutes = BATCH as f64 * rtt_ms / 60_000.0;
     format!("{count} PINGs instead of {BATCH}: one by one, {rtt_ms} ms away, those would take {minutes:.1} minutes")
 }
 
-/// What the runs say together.
+/// Adds the conclusions that all runs together allow.
 fn conclude(args: &PipelineArgs, result: &mut ResultFile) {
     if args.preset.is_none() {
         pipeline::place_knees(&mut result.runs);
     }
     result.comparisons.extend(pipeline::compare(&result.runs));
-    // SET is the command that people wonder about.
+    // Only SET is explained: users ask about this command.
     let is_set = |name: Option<String>| name.as_deref() == Some(Command::Set.name());
     let told = result.runs.iter_mut().filter(|run| run.client == Client::Rust.name());
     let mut explained = told.filter(|run| is_set(run.params.text("command")));
@@ -248,7 +246,7 @@ fn conclude(args: &PipelineArgs, result: &mut ResultFile) {
     }
 }
 
-/// The clients that can do something of what was asked for, and what redis-py runs in.
+/// Returns the clients that support at least one of the requested commands, and the Python environment of redis-py.
 fn clients(lab: &Lab<'_>, args: &PipelineArgs) -> anyhow::Result<(Vec<Client>, Option<Python>)> {
     let can = |client: &Client| {
         let commands = if args.preset.is_some() { &vec![Command::Ping] } else { &args.command };
@@ -280,7 +278,7 @@ fn clients(lab: &Lab<'_>, args: &PipelineArgs) -> anyhow::Result<(Vec<Client>, O
     }
 }
 
-/// The server that was named, or a scratch one.
+/// Returns the server of `--target`, or a scratch server.
 fn open(lab: &Lab<'_>, args: &PipelineArgs, cpu: usize) -> anyhow::Result<(Option<Server>, Target)> {
     if let Some(url) = &args.target {
         return Ok((None, Target::at(url).map_err(usage)?));
@@ -295,7 +293,7 @@ fn open(lab: &Lab<'_>, args: &PipelineArgs, cpu: usize) -> anyhow::Result<(Optio
     Ok((Some(server), target))
 }
 
-/// The server at every distance that was asked for.
+/// Returns the server at every requested distance, with the proxies that add the distance.
 fn distances(lab: &Lab<'_>, args: &PipelineArgs, near: &Target) -> anyhow::Result<(Vec<Proxy>, Vec<Target>)> {
     let (mut proxies, mut targets) = (Vec::new(), Vec::new());
     for rtt_ms in rtts(args) {
@@ -331,9 +329,9 @@ fn wants(args: &PipelineArgs, part: Part) -> bool {
     part == Part::Sweep || !special
 }
 
-/// How many runs there are, and seconds that all of it takes, about.
+/// Returns the number of runs, and the approximate length of all runs in seconds.
 fn estimate(plan: &Plan<'_>) -> (usize, f64) {
-    /// Starting and ending the process of a run; the long pipelines of one repetition.
+    /// Seconds to start and end the process of a run; and seconds of the long pipelines of one repetition.
     const AROUND: f64 = 0.3;
     const LONG: f64 = 6.0;
     let one = plan.base.seconds + AROUND;

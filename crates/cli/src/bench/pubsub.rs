@@ -24,42 +24,41 @@ use crate::args::{
 };
 use crate::print::note;
 
-/// The size that a figure without a size is about, in bytes.
+/// Message size of the headline figures, in bytes.
 const HEADLINE: usize = 1024;
 
-/// The sizes of a bench that is not told any.
+/// Message sizes of a bench without `--size`, in bytes.
 const SIZES: [usize; 3] = [HEADLINE, 64, 65_536];
 
-/// Seconds at the headline's size: enough for the 99.99th percentile at the usual rate; and at other sizes.
+/// Seconds of a run at the headline size: enough for the 99.99th percentile at the usual rate; and at other sizes.
 const HEADLINE_SECONDS: f64 = 10.0;
 const OTHER_SECONDS: f64 = 1.0;
 
-/// Seconds of round trips.
 const ROUND_TRIP_SECONDS: f64 = 1.0;
 
-/// Messages a second to a server that stands still at times.
+/// Messages a second to a server that is paused at times.
 const STALLED_RATE: f64 = 1_000.0;
 
 /// Messages that the 99.99th percentile needs.
 const P9999_SAMPLES: u64 = 100_000;
 
-/// Processes of the published experiment.
+/// Number of processes in the published experiment.
 const PUBLISHED_PROCESSES: u32 = 19;
 
-/// Processes of a cold run.
+/// Number of processes of a cold run.
 const COLD_TIMES: u64 = 20;
 
-/// An idle run takes about so long, but has so many messages at least and at most.
+/// Approximate length of an idle run in seconds, and the least and the largest number of its messages.
 const IDLE_SECONDS: f64 = 2.0;
 const IDLE_LEAST: f64 = 4.0;
 const IDLE_MOST: f64 = 100.0;
 
-/// The client that is our own bus.
+/// Name of the client that is our own bus.
 const OURS: &str = "rust";
 
 #[derive(Debug, Clone, Args)]
 pub struct PubsubArgs {
-    /// What carries the messages: shm://, file:///FOLDER, redis://HOST:PORT[?streams], nats://HOST:PORT[?jetstream],
+    /// Transport of the messages: shm://, file:///FOLDER, redis://HOST:PORT[?streams], nats://HOST:PORT[?jetstream],
     /// amqp://HOST:PORT, kafka://HOST:PORT; may be repeated. If not given, shm:// and the brokers that
     /// scripts/brokers has started
     #[arg(long, value_name = "URL", value_parser = bus_url)]
@@ -76,13 +75,13 @@ pub struct PubsubArgs {
     /// gets less, and the run says so
     #[arg(long, value_name = "R|max|auto", default_value = "10000", value_parser = pace)]
     pub rate: Pace,
-    /// What --rate auto is to keep, such as 'one_way.p99 < 50us'
+    /// Limit that --rate auto keeps, such as 'one_way.p99 < 50us'
     #[arg(long, value_name = "EXPR")]
     pub slo: Option<Promise>,
     /// When messages are due: steady, or poisson, as independent senders make them, from --seed
     #[arg(long, value_name = "steady|poisson", default_value = "steady", value_parser = ARRIVALS)]
     pub arrivals: String,
-    /// What the times of --arrivals poisson depend on
+    /// Seed of the times of --arrivals poisson
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
     /// How long a run sends at its rate, in seconds; 10 at 1,024 bytes and 1 at other sizes if not given
@@ -91,7 +90,7 @@ pub struct PubsubArgs {
     /// Messages of a run; at max 20 million if not given, or 8 GiB
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub count: Option<u64>,
-    /// What to measure: steady, idle, cold, round-trip; may be a list. At --rate max steady alone; steady alone too if
+    /// Phases to measure: steady, idle, cold, round-trip; may be a list. At --rate max steady alone; steady alone too if
     /// --count is given
     #[arg(long, value_name = "PHASE", value_delimiter = ',', value_parser = ["steady", "idle", "cold", "round-trip"])]
     pub phase: Vec<String>,
@@ -109,7 +108,7 @@ pub struct PubsubArgs {
     /// Messages that share a stamp at --rate max; may be a list
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "32,1", value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub batch: Vec<u32>,
-    /// What a full topic does: overwrite, fail, keep. The transport's usual way if not given; at --rate max fail, where
+    /// Policy of a full topic: overwrite, fail, keep. The transport's usual way if not given; at --rate max fail, where
     /// that exists
     #[arg(long, value_name = "POLICY", value_parser = policy)]
     pub policy: Option<Policy>,
@@ -134,12 +133,12 @@ pub struct PubsubArgs {
     pub output: Output,
 }
 
-/// What `--rate` says.
+/// Value of `--rate`.
 #[derive(Debug, Clone, Copy)]
 pub enum Pace {
-    /// This one.
+    /// A fixed rate, or as fast as possible.
     At(Rate),
-    /// The highest that keeps a promise.
+    /// The highest rate that keeps `--slo`.
     Auto,
 }
 
@@ -152,7 +151,7 @@ pub fn run(lab: &Lab<'_>, args: &PubsubArgs, result: &mut ResultFile) -> anyhow:
     }
 }
 
-/// Refuses words that do not go together.
+/// Rejects options that contradict each other.
 fn check(args: &PubsubArgs) -> Result<(), Usage> {
     let is_auto = matches!(args.rate, Pace::Auto);
     let wrong = |what: &str| Err(Usage(what.to_owned()));
@@ -175,7 +174,8 @@ fn check(args: &PubsubArgs) -> Result<(), Usage> {
     Ok(())
 }
 
-/// As published: brokers with 1 KB, steady, until the 99.99th percentile stands; or Python with one publish a process.
+/// Runs a published experiment: brokers with 1 KB messages at a steady rate until the 99.99th percentile has enough
+/// samples, or Python with one publish a process.
 fn preset(lab: &Lab<'_>, args: &PubsubArgs, name: &str, result: &mut ResultFile) -> anyhow::Result<()> {
     let done = if name == "pubsub-19" {
         let settings = explain::Settings {
@@ -198,7 +198,7 @@ fn preset(lab: &Lab<'_>, args: &PubsubArgs, name: &str, result: &mut ResultFile)
     done
 }
 
-/// A server that stands still, under a load that knows when each message was meant to be sent.
+/// Measures a server that is paused at times, under a load whose messages have intended send times.
 fn stalled(lab: &Lab<'_>, args: &PubsubArgs, ms: u64, result: &mut ResultFile) -> anyhow::Result<()> {
     let cpus = args.cpus.two()?;
     result.host = host::floor(lab, cpus)?;
@@ -227,7 +227,7 @@ fn base(args: &PubsubArgs, wait: Wait, cpus: [usize; 2], repeat: u32) -> Setting
     Settings { size, policy, wait, priority, repeat, ..Settings::new("", cpus) }
 }
 
-/// All that was asked for.
+/// Runs every phase, size and target that the options ask for.
 fn measure(lab: &Lab<'_>, args: &PubsubArgs, result: &mut ResultFile) -> anyhow::Result<()> {
     let cpus = args.cpus.two()?;
     let all = if args.target.is_empty() { targets::all() } else { args.target.clone() };
@@ -268,7 +268,7 @@ fn measure(lab: &Lab<'_>, args: &PubsubArgs, result: &mut ResultFile) -> anyhow:
     Ok(())
 }
 
-/// As fast as it goes; clients and targets innermost, so that they take turns.
+/// Measures at the highest rate possible; clients and targets are the innermost loop, so that they take turns.
 fn flood(lab: &Lab<'_>, args: &PubsubArgs, all: &[Settings], result: &mut ResultFile) -> anyhow::Result<()> {
     for size in sizes(args) {
         for &batch in &args.batch {
@@ -279,7 +279,7 @@ fn flood(lab: &Lab<'_>, args: &PubsubArgs, all: &[Settings], result: &mut Result
                     let count = match args.count {
                         Some(count) => Ok(count),
                         None if is_log(&base.target) => Ok(((8u64 << 30) / size as u64).clamp(1, 20_000_000)),
-                        // As many as a broker takes in some seconds.
+                        // As many messages as a broker receives in some seconds.
                         None => plan(lab, &settings, 1e8, 4.0).map(|plan| plan.count),
                     };
                     let run = count.and_then(|count| steady(lab, &Settings { count, ..settings }));
@@ -291,7 +291,7 @@ fn flood(lab: &Lab<'_>, args: &PubsubArgs, all: &[Settings], result: &mut Result
     Ok(())
 }
 
-/// Each phase that was asked for, clients and targets innermost.
+/// Runs each requested phase; clients and targets are the innermost loop, so that they take turns.
 fn phases(
     lab: &Lab<'_>,
     args: &PubsubArgs,
@@ -326,7 +326,7 @@ fn phases(
     Ok(())
 }
 
-/// Messages in a row, at each size and number of readers.
+/// Runs the steady phase at each size and number of readers.
 fn streams(
     lab: &Lab<'_>,
     args: &PubsubArgs,
@@ -353,7 +353,7 @@ fn streams(
     Ok(())
 }
 
-/// The highest rate that keeps the promise, for each client and target, size and number of readers.
+/// Searches the highest rate that keeps the promise, for each client and target, size and number of readers.
 fn searches(lab: &Lab<'_>, args: &PubsubArgs, all: &[Settings], result: &mut ResultFile) -> anyhow::Result<()> {
     let promise = args.slo.as_ref().context("--rate auto has a promise")?;
     let (arrivals, seconds) = (arrivals(&args.arrivals, args.seed), args.duration.unwrap_or(OTHER_SECONDS));
@@ -377,7 +377,7 @@ fn searches(lab: &Lab<'_>, args: &PubsubArgs, all: &[Settings], result: &mut Res
     Ok(())
 }
 
-/// Keeps a run; of one that came to nothing, that it did, so that what was measured before it stands with the reason.
+/// Keeps a run. A failed run is kept with its reason, so that earlier measurements of the bench still count.
 fn keep_run(result: &mut ResultFile, base: &Settings, run: Result<Run, LabError>) -> anyhow::Result<()> {
     if let Err(error) = &run
         && !matches!(error, LabError::Setting(_) | LabError::BrokeOff { .. })
@@ -396,7 +396,7 @@ fn keep_run(result: &mut ResultFile, base: &Settings, run: Result<Run, LabError>
     keep(result, run.map(|run| vec![run])).map_err(usage)
 }
 
-/// Whether our own bus alone is measured, which alone has all phases.
+/// Returns whether only our own bus is measured: no other client has all phases.
 fn is_ours(args: &PubsubArgs) -> bool {
     args.client.iter().all(|client| client == OURS)
 }
@@ -413,7 +413,7 @@ fn duration(args: &PubsubArgs, size: usize) -> f64 {
     args.duration.unwrap_or(if size == HEADLINE { HEADLINE_SECONDS } else { OTHER_SECONDS })
 }
 
-/// As told, or those that a figure is asked for at.
+/// Returns the sizes of `--size`, or the default sizes for the rate.
 fn sizes(args: &PubsubArgs) -> Vec<usize> {
     match (&args.size[..], args.rate) {
         ([], Pace::Auto) => vec![HEADLINE],
@@ -422,9 +422,9 @@ fn sizes(args: &PubsubArgs) -> Vec<usize> {
     }
 }
 
-/// How many runs there are, and seconds that all of it takes, about.
+/// Returns the number of runs, and the approximate length of all runs in seconds.
 fn estimate(args: &PubsubArgs, targets: usize) -> (usize, f64) {
-    /// Starting and ending the processes of a run, and looking how fast a target is.
+    /// Seconds to start and end the processes of a run, and to probe the speed of a target.
     const AROUND: f64 = 0.6;
     let streams = sizes(args).len() * args.readers.len();
     let turns = targets * args.repeat as usize;
@@ -453,7 +453,7 @@ fn estimate(args: &PubsubArgs, targets: usize) -> (usize, f64) {
     (runs * turns, seconds * turns as f64)
 }
 
-/// Refuses a policy that a target does not have, before anything is measured.
+/// Rejects a policy that a target lacks, before anything is measured.
 fn have_policy(all: &[String], policy: Option<Policy>) -> anyhow::Result<()> {
     let Some(policy) = policy else { return Ok(()) };
     for target in all {
@@ -468,7 +468,7 @@ fn have_policy(all: &[String], policy: Option<Policy>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whose code there is.
+/// Returns the names of all clients.
 fn clients() -> PossibleValuesParser {
     std::iter::once(OURS).chain(CLIENTS.iter().map(|client| client.name)).into()
 }

@@ -19,20 +19,20 @@ use super::measure::usage;
 use crate::args::{Cpus, Output, Rate, Usage, are_targets, bus_url, rate, seconds};
 use crate::print::{Printer, note};
 
-/// Messages pushed and pulled at a time: one by one, as published in a pipeline that one puller cannot follow, and so
-/// that it can.
+/// Messages pushed and pulled at a time: one by one; as published, in a pipeline that one puller cannot keep up with;
+/// and in batches that one puller keeps up with.
 const PAIRS: [(usize, usize); 3] = [(1, 1), (5, 1), (100, 100)];
 
-/// What starting and checking the processes of a run takes, and the host's floor before all, in seconds.
+/// Seconds to start and check the processes of a run, and to measure the host's floor before all runs.
 const AROUND_S: f64 = 0.8;
 const FLOOR_S: f64 = 2.0;
 
-/// The most messages of a run, if not told.
+/// Default for the largest number of messages of a run.
 const COUNT: u64 = 200_000;
 
 #[derive(Debug, Clone, Args)]
 pub struct QueueArgs {
-    /// What carries the messages: shm://, file:///FOLDER, redis://HOST:PORT[?streams], nats://HOST:PORT[?jetstream],
+    /// Transport of the messages: shm://, file:///FOLDER, redis://HOST:PORT[?streams], nats://HOST:PORT[?jetstream],
     /// amqp://HOST:PORT, kafka://HOST:PORT; may be repeated. If not given, shm:// and the brokers that
     /// scripts/brokers has started, or a scratch redis-server
     #[arg(long, value_name = "URL", value_parser = bus_url)]
@@ -63,7 +63,7 @@ pub struct QueueArgs {
     /// Whether each puller has a queue, which the pusher goes round, or all share one
     #[arg(long, value_name = "each|shared", default_value = "each", value_parser = keys)]
     pub keys: Keys,
-    /// What becomes of a message whose puller dies: at-most-once, at-least-once. The transport's usual way if not given
+    /// Delivery of a message whose puller dies: at-most-once, at-least-once. The transport's usual way if not given
     #[arg(long, value_name = "DELIVERY", value_parser = delivery)]
     pub delivery: Option<Delivery>,
     /// Messages a second, or max
@@ -72,10 +72,10 @@ pub struct QueueArgs {
     /// How pullers wait for messages, and the pusher for a message's time or for room
     #[arg(long, value_name = "busy|yield|block|adaptive", default_value = "block")]
     pub wait: Wait,
-    /// What a push of redis-py is: push (LPUSH), push-ltrim (LPUSH and LTRIM)
+    /// Push of redis-py: push (LPUSH), push-ltrim (LPUSH and LTRIM)
     #[arg(long, value_name = "VARIANT", value_parser = push_variant)]
     pub push_variant: Option<PushVariant>,
-    /// What a pull of redis-py is: published (BRPOP and GET), brpop, count (RPOP of many); may be a list. If not given
+    /// Pull of redis-py: published (BRPOP and GET), brpop, count (RPOP of many); may be a list. If not given
     /// published where one is pulled at a time, and else count
     #[arg(long, value_name = "VARIANT", value_delimiter = ',', value_parser = pull_variant)]
     pub pull_variant: Vec<PullVariant>,
@@ -86,7 +86,7 @@ pub struct QueueArgs {
     /// messages and 500,000)
     #[arg(long, value_name = "NAME", value_parser = ["queue-200k"], conflicts_with_all = ["client", "count", "pullers", "pipeline", "pull", "keys", "rate", "push_variant", "pull_variant", "transaction", "role"])]
     pub preset: Option<String>,
-    /// What the made-up records depend on
+    /// Seed of the made-up records
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
     /// How often to run everything, in turn
@@ -116,7 +116,7 @@ pub fn run(lab: &Lab<'_>, args: &QueueArgs, result: &mut ResultFile) -> anyhow::
     }
 }
 
-/// One side, for another process's other side.
+/// Runs one side; the other side is another process.
 fn alone(args: &QueueArgs, role: &str, queue: &str) -> anyhow::Result<()> {
     let [target] = &args.target[..] else {
         return Err(Usage("--role works on one target; name it with --target URL".to_owned()).into());
@@ -143,7 +143,7 @@ fn alone(args: &QueueArgs, role: &str, queue: &str) -> anyhow::Result<()> {
     printer.end(done)
 }
 
-/// All that was asked for, targets innermost, so that they take turns.
+/// Runs every case that the options ask for; targets are the innermost loop, so that they take turns.
 fn measure(lab: &Lab<'_>, args: &QueueArgs, result: &mut ResultFile) -> anyhow::Result<()> {
     let cpus = cpus(&args.cpus)?;
     are_targets(&args.target)?;
@@ -175,14 +175,14 @@ fn measure(lab: &Lab<'_>, args: &QueueArgs, result: &mut ResultFile) -> anyhow::
     Ok(())
 }
 
-/// One way to run, and how many messages fit it once that is known.
+/// One combination of settings, and its number of messages once that is known.
 struct Case {
     settings: Settings,
     plan: Option<Plan>,
 }
 
-/// The runs of the published experiment, in its order, and one more in which one puller keeps up: it asks for a hundred
-/// messages at a time.
+/// Returns the runs of the published experiment, in its order, and one more in which one puller keeps up, because it
+/// pulls a hundred messages at a time.
 fn published(args: &QueueArgs, targets: &[String], cpus: &[usize]) -> Vec<Case> {
     use PullVariant::{Count, Published};
     use PushVariant::{Push, PushLtrim};
@@ -218,7 +218,7 @@ fn published(args: &QueueArgs, targets: &[String], cpus: &[usize]) -> Vec<Case> 
     runs.into_iter().map(case).collect()
 }
 
-/// The product of all lists.
+/// Returns the product of all lists of options.
 fn cases(args: &QueueArgs, targets: &[String], cpus: &[usize]) -> Result<Vec<Case>, Usage> {
     let mut cases = Vec::new();
     for &pullers in &args.pullers {
@@ -263,7 +263,7 @@ fn pairs(args: &QueueArgs) -> Vec<(usize, usize)> {
     or_one(&args.pipeline).into_iter().flat_map(with_each).collect()
 }
 
-/// The clients that can pull so many at a time.
+/// Returns the clients that can pull so many messages at a time.
 fn clients(args: &QueueArgs, pull: usize) -> Vec<Client> {
     if args.client == "rust" {
         return vec![Client::Rust];
@@ -275,7 +275,8 @@ fn clients(args: &QueueArgs, pull: usize) -> Vec<Client> {
     variants.into_iter().filter(|variant| variant.takes(pull)).map(client).collect()
 }
 
-/// As told; or the log and the brokers of the environment, and a scratch Redis if that is not among them.
+/// Returns the targets of `--target`; or the log and the brokers of the environment, with a scratch Redis server if
+/// none of them is Redis.
 fn targets_of(lab: &Lab<'_>, args: &QueueArgs) -> anyhow::Result<(Vec<String>, Option<Server>)> {
     if !args.target.is_empty() {
         return Ok((args.target.clone(), None));
@@ -286,7 +287,7 @@ fn targets_of(lab: &Lab<'_>, args: &QueueArgs) -> anyhow::Result<(Vec<String>, O
         true => None,
         false => Server::start(lab.folder(), &ServerSettings::default(), &lab.clock)?,
     };
-    // Behind the log, which the others are compared with.
+    // Placed behind the log, which the other targets are compared with.
     if let Some(server) = &server {
         all.insert(1, server.url());
     }
@@ -311,14 +312,14 @@ fn targets_of(lab: &Lab<'_>, args: &QueueArgs) -> anyhow::Result<(Vec<String>, O
     Ok((all, server))
 }
 
-/// The pusher's CPU and the pullers': as told, or all that there are.
+/// Returns the pusher's CPU and those of the pullers: the CPUs of `--cpus`, or all.
 fn cpus(cpus: &Cpus) -> Result<Vec<usize>, Usage> {
     let two = cpus.two()?;
     let all = if cpus.cpus.is_empty() { tickpath_clock::cpus() } else { cpus.cpus.clone() };
     Ok(if all.len() > 2 { all } else { two.to_vec() })
 }
 
-/// What a scratch server is is known.
+/// Writes the name and version of a scratch server into its run.
 fn name_server(run: &mut Run, server: Option<&Server>) {
     if let Some(server) = server.filter(|server| server.url() == run.target) {
         run.software.server = Some("redis".to_owned());
@@ -326,8 +327,8 @@ fn name_server(run: &mut Run, server: Option<&Server>) {
     }
 }
 
-/// Where several targets took turns: how many times the rate of each other one the first one has, for each way in which
-/// they ran.
+/// Compares the rates of targets that took turns: the ratio of the first target to each other target, for each way of
+/// running.
 fn compare(result: &mut ResultFile) {
     let mut lines = Vec::new();
     for figure in ["push_rate_per_s", "pull_rate_per_s"] {
@@ -340,7 +341,7 @@ fn compare(result: &mut ResultFile) {
     result.comparisons.extend(table(lines));
 }
 
-/// How a run ran, but for its target and repetition.
+/// Returns the settings of a run as text, without its target and repetition.
 fn way(run: &Run) -> String {
     let told = ["pull_variant", "pull", "pullers"].into_iter();
     let told = told.filter_map(|name| Some(format!("{name} {}", run.params.text(name)?)));

@@ -1,4 +1,4 @@
-//! `tickpath log bridge`: from one bus to another.
+//! `tickpath log bridge`: copies topics from one bus to another.
 
 use std::path::PathBuf;
 use std::sync::Arc;

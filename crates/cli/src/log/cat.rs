@@ -1,4 +1,4 @@
-//! `tickpath log cat`: messages as people read them, or as one JSON object a line.
+//! `tickpath log cat`: messages as text, or as one JSON object a line.
 
 use clap::Args;
 use tickpath_bus::Gap;
@@ -11,13 +11,13 @@ use super::place::{awaited, existing, place};
 use crate::outlet::has_reader;
 use crate::print::{is_closed, note, say};
 
-/// How long a following `cat` waits before it looks again.
+/// Sleep of `--follow` between two reads, in nanoseconds.
 const LOOK_NS: u64 = 10_000_000;
 
-/// Bytes of lines that are printed at once.
+/// Max bytes of lines that are printed at once.
 const MOST_HELD: usize = 1 << 16;
 
-/// Reads a message of one log: a name and its fields, if its kind is known.
+/// Function that decodes a message of a log into a name and fields, if its kind is known.
 type ReadKind = fn(u8, &[u8]) -> Option<(&'static str, Vec<Field>)>;
 
 #[derive(Debug, Clone, Args)]
@@ -80,7 +80,7 @@ pub fn run(args: &CatArgs) -> anyhow::Result<()> {
     say(&text)
 }
 
-/// A log; one that is followed is waited for while anybody reads what is printed of it.
+/// Opens a log. With `follow` it waits for a missing log, as long as the reader of standard output is there.
 fn open(place: &Place, start: Start, follow: bool) -> Result<Option<Reader>, OpenError> {
     let mut is_told = false;
     loop {
@@ -98,7 +98,7 @@ fn open(place: &Place, start: Start, follow: bool) -> Result<Option<Reader>, Ope
     }
 }
 
-/// Returns whether the log is the journal of an exchange, whose kinds are its own.
+/// Returns whether the log is the journal of an exchange, which has record kinds of its own.
 fn is_of_exchange(place: &Place) -> bool {
     let Ok(mut log) = Reader::open(place, Start::Oldest, Registration::Unregistered) else { return false };
     match log.next() {
@@ -107,7 +107,7 @@ fn is_of_exchange(place: &Place) -> bool {
     }
 }
 
-/// Returns the content of a message, read by the kinds of its log.
+/// Returns the content of a message, decoded by the kinds of its log.
 fn content<'a>(read: ReadKind, kind: u8, payload: &'a [u8]) -> Content<'a> {
     if let Some(gap) = Gap::read(kind, payload) {
         let missed = match gap {
@@ -119,7 +119,7 @@ fn content<'a>(read: ReadKind, kind: u8, payload: &'a [u8]) -> Content<'a> {
     read(kind, payload).map_or(Content::Unknown(payload), |(name, fields)| Content::Known(name, fields))
 }
 
-/// Reads a record of an exchange's journal; none if it is not known.
+/// Decodes a record of an exchange's journal; none if its kind is unknown.
 fn read_of_exchange(kind: u8, payload: &[u8]) -> Option<(&'static str, Vec<Field>)> {
     match JournalRecord::read(kind, payload)? {
         JournalRecord::Request { sequence, message } => {

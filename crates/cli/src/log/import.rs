@@ -1,4 +1,4 @@
-//! `tickpath log import`: from a file of market data into a recording.
+//! `tickpath log import`: writes a file of market data to a recording.
 
 use std::path::PathBuf;
 

@@ -47,7 +47,7 @@ fn list() -> anyhow::Result<()> {
     }
     for topic in topics {
         let place = Place::shared_memory(&topic)?;
-        // It may have gone since, or belong to somebody else: the others are still worth listing.
+        // The topic may be gone by now, or belong to another user: the others are still listed.
         if let Err(error) = describe(&place) {
             say(&format!("{place}  {error}\n"))?;
         }
@@ -62,7 +62,7 @@ fn describe(place: &Place) -> anyhow::Result<()> {
     say(&format!("{place}  {}  {}..{}  {writer}\n", log.policy(), oldest.sequence(), log.sequence()))?;
     for reader in log.readers() {
         let behind = log.sequence().saturating_sub(reader.cursor);
-        // The one reader that a lane names keeps its place while it is away.
+        // The mandatory reader of a lane keeps its cursor while its process is away.
         let who = if reader.away { "away".to_owned() } else { Process(reader.pid).called("reader") };
         say(&format!("  {who}  at {}  {behind} behind\n", reader.cursor))?;
     }
@@ -77,7 +77,7 @@ fn verify(place: &Place) -> anyhow::Result<()> {
 
 fn verify_all(place: &Place, printer: &mut Printer) -> anyhow::Result<()> {
     let mut is_journal = false;
-    // Days of a journal that have ended are logs of their own.
+    // Ended days of a journal are logs of their own.
     let logs = tickpath_oms::journal::logs(place)?;
     for log in if logs.is_empty() { std::slice::from_ref(place) } else { &logs } {
         is_journal |= verify_log(log, printer)?;
@@ -102,7 +102,7 @@ fn verify_all(place: &Place, printer: &mut Printer) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Reads one log; whether it begins as a journal does.
+/// Reads a log to its end; returns whether it begins as a journal does.
 fn verify_log(place: &Place, printer: &mut Printer) -> anyhow::Result<bool> {
     let mut log = Reader::open(place, Start::Oldest, Registration::Unregistered)?;
     let (mut messages, mut bytes, mut gaps, mut is_journal) = (0u64, 0u64, 0u64, false);

@@ -1,4 +1,4 @@
-//! Which log or topic is meant, and how it is opened.
+//! Parsing of the log or topic that a command names, and opening it.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use tickpath_relay::{Opening, RelayError};
 
 use crate::args::{Usage, policy, seconds};
 
-/// A folder by its path, or as the URLs of logs on a disk are.
+/// Parses the path of a folder, or a `file://` URL.
 pub fn folder(text: &str) -> Result<PathBuf, String> {
     match text.split_once("://") {
         None => Ok(PathBuf::from(text)),
@@ -22,7 +22,7 @@ pub fn folder(text: &str) -> Result<PathBuf, String> {
 /// How the topic is opened that a command publishes.
 #[derive(Debug, Clone, Args)]
 pub struct OpeningArgs {
-    /// What a full topic does: overwrite, fail, keep. If not given, keep on redis://…?streams and kafka://, else overwrite
+    /// Policy of a full topic: overwrite, fail, keep. If not given, keep on redis://…?streams and kafka://, else overwrite
     #[arg(long, value_name = "POLICY", value_parser = policy)]
     pub policy: Option<Policy>,
     /// Bytes that a topic holds before it is full, or lets old messages go; a message can have an eighth of it, all of it
@@ -37,14 +37,14 @@ pub struct OpeningArgs {
 }
 
 impl OpeningArgs {
-    /// As the relay takes it.
+    /// Returns the settings in the form of the relay.
     pub fn opening(&self) -> Opening {
         let max_age_ns = self.max_age.map(|seconds| (seconds * 1e9) as u64);
         Opening { policy: self.policy, capacity_bytes: self.capacity as usize, max_age_ns }
     }
 }
 
-/// A log by its URL, or by its folder.
+/// Returns the place of a log by its URL, or by its folder.
 pub fn place(log: &str) -> anyhow::Result<Place> {
     let place = target(log)?;
     if !log.contains("://") && place.dir().is_file() {
@@ -56,7 +56,7 @@ pub fn place(log: &str) -> anyhow::Result<Place> {
     Ok(place)
 }
 
-/// The same of a log that is to be written: who makes it says what is in its way.
+/// Returns the place of a log that is to be written: whatever is in the way there is reported when it is made.
 pub fn target(log: &str) -> anyhow::Result<Place> {
     if log.contains("://") {
         return Ok(log.parse().map_err(|error: PlaceError| Usage(error.to_string()))?);
@@ -65,7 +65,7 @@ pub fn target(log: &str) -> anyhow::Result<Place> {
     Ok(Place::folder(dir))
 }
 
-/// A log that must be there already.
+/// Returns the place of a log that must exist already.
 pub fn existing(log: &str) -> anyhow::Result<Place> {
     let place = place(log)?;
     let opened = Reader::open(&place, Start::Now, Registration::Unregistered);
@@ -81,7 +81,7 @@ pub fn existing(log: &str) -> anyhow::Result<Place> {
     }
 }
 
-/// The logs that lie in a folder, or whose names begin with a prefix, in words; none if there are none.
+/// Returns the logs in a folder, or those whose names begin with a prefix, as text; none if there are none.
 fn others(place: &Place) -> Option<String> {
     const MOST: usize = 8;
     let found = within(place);
@@ -90,13 +90,13 @@ fn others(place: &Place) -> Option<String> {
     (!told.is_empty()).then(|| told.join(", ") + more)
 }
 
-/// What is said once of a log that is waited for.
+/// Returns the message that a command prints once while it waits for a log.
 pub fn awaited(place: &Place) -> String {
     let others = others(place).map(|topics| format!("; what lies there now: {topics}"));
     format!("{place} is not there yet; waiting for its first writer{}", others.unwrap_or_default())
 }
 
-/// With which message a subscription begins.
+/// Parses the start of a subscription: now, oldest or a sequence number.
 pub fn start(text: &str) -> Result<tickpath_bus::Start, String> {
     match text {
         "now" => Ok(tickpath_bus::Start::Now),
@@ -108,12 +108,12 @@ pub fn start(text: &str) -> Result<tickpath_bus::Start, String> {
     }
 }
 
-/// A call that makes no sense is bad usage.
+/// Turns an error about the command's arguments into bad usage.
 pub fn refused(error: RelayError) -> anyhow::Error {
     if error.is_usage() { Usage(error.to_string()).into() } else { error.into() }
 }
 
-/// The journal in a folder, which `log ls` writes as file:///PATH.
+/// Returns the place of the journal in a folder; `log ls` prints it as file:///PATH.
 pub fn journal(dir: &Path) -> anyhow::Result<Place> {
     let place = place(&dir.to_string_lossy())?;
     if tickpath_oms::journal::logs(&place)?.is_empty() {

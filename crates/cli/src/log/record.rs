@@ -1,4 +1,4 @@
-//! `tickpath log record`: from a bus into a recording.
+//! `tickpath log record`: writes a topic of a bus to a recording.
 
 use std::path::PathBuf;
 use std::sync::Arc;

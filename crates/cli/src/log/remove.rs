@@ -1,4 +1,4 @@
-//! `tickpath log rm`: a log goes, if no living process has it.
+//! `tickpath log rm`: removes a log that no living process uses.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -25,7 +25,8 @@ pub fn run(place: &Place) -> anyhow::Result<()> {
     say(&format!("{place}: removed, with {messages} messages\n"))
 }
 
-/// The other processes that write the log, are registered to read it, or have it mapped, as far as we may look.
+/// Returns the other processes that write the log, are registered to read it, or have it mapped, as far as this user
+/// may see.
 fn users(log: &Reader) -> BTreeSet<u32> {
     let registered = log.readers().into_iter().filter(|reader| !reader.away).map(|reader| reader.pid);
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();

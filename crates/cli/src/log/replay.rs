@@ -1,4 +1,4 @@
-//! `tickpath log replay`: from a recording onto a bus.
+//! `tickpath log replay`: publishes a recording on a bus.
 
 use std::sync::Arc;
 

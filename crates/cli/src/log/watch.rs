@@ -1,4 +1,4 @@
-//! What a command says while it runs: a status line on a terminal, losses at once; and its end on Ctrl-C.
+//! Output of a command while it runs: a status line on a terminal, losses at once; and its end on Ctrl-C.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,21 +17,21 @@ use super::place::awaited;
 use crate::outcome::{end_on_signals, stop_on_signals};
 use crate::print::note;
 
-/// Watches over a command, from its start to its end.
+/// Status line and signal handling of a running command.
 pub struct Watch {
     bar: ProgressBar,
     stop: Arc<AtomicBool>,
-    /// Nothing is carried yet: there is nothing to end in good order.
+    /// Set until the first message can be carried: until then there is nothing to shut down in order.
     is_connecting: Arc<AtomicBool>,
 }
 
 impl Watch {
-    /// Begins. `status` is asked once a second, if standard error is a terminal.
+    /// Begins. `status` is called once a second, if standard error is a terminal.
     pub fn begin(status: impl Fn() -> String + Clone + Send + Sync + 'static) -> anyhow::Result<Self> {
         let is_connecting = end_on_signals().context("cannot listen for Ctrl-C")?;
         let stop = stop_on_signals().context("cannot listen for Ctrl-C")?;
         let line = move |_: &ProgressState, out: &mut dyn fmt::Write| {
-            // A line that cannot be drawn costs nobody a message.
+            // A line that cannot be drawn must not cost a message.
             let _ = out.write_str(&status());
         };
         let bar = ProgressBar::new_spinner();
@@ -40,12 +40,12 @@ impl Watch {
         Ok(Self { bar, stop, is_connecting })
     }
 
-    /// Runs a carrier with the host's clock, and what it tells on standard error. A carrier says nothing before it is
-    /// connected, and until then a signal ends it at once. Behind its first sentence stands which of its sources, each
-    /// the URL of a bus and a topic, are not there yet.
+    /// Runs a carrier with the host's clock, and prints its reports on standard error. Its first report shows that it
+    /// is connected; until then a signal ends the process at once. After the first report, the sources (the URL of a
+    /// bus and a topic each) that do not exist yet are listed.
     pub fn run<T>(&self, sources: &[(&str, &str)], carry: impl FnOnce(&Outside<'_>) -> T) -> anyhow::Result<T> {
         let tell = |sentence: &str| {
-            // Before anybody reads it, and presses Ctrl-C.
+            // Cleared before the report is printed: a reader of it may press Ctrl-C.
             let is_first = self.is_connecting.swap(false, Ordering::SeqCst);
             self.tell(sentence);
             if is_first {
@@ -56,7 +56,7 @@ impl Watch {
         Ok(carry(&Outside { clock: HostClock::get()?, stop: &self.stop, tell: &tell }))
     }
 
-    /// Prints a sentence with the time.
+    /// Prints a line with the time.
     fn tell(&self, sentence: &str) {
         self.bar.suspend(|| note(&format!("{} {sentence}", moment(utc_ns()))));
     }
@@ -68,13 +68,13 @@ impl Drop for Watch {
     }
 }
 
-/// The first time and the last, in words; nothing if there is none.
+/// Returns the first and the last time as text; an empty string if there are none.
 pub fn span(totals: &Totals) -> String {
     let span = totals.span_utc_ns.map(|(first, last)| format!(", from {} to {}", moment(first), moment(last)));
     span.unwrap_or_default()
 }
 
-/// Delays in words: of what, then the median and the 99th percentile.
+/// Returns delays as text: their name, the median and the 99th percentile.
 pub fn delays(what: &str, totals: &Totals) -> String {
     let text = |ns: Option<u64>| duration(ns.map_or(f64::NAN, |ns| ns as f64));
     format!("{what} p50 {}, p99 {}", text(totals.delay_p50_ns()), text(totals.delay_p99_ns()))

@@ -1,4 +1,4 @@
-//! How orders stand: asked of the OMS, and by an admin of their venue, for one order or for all.
+//! Order status: queried from the OMS, and by an admin from the venue, for one order or for all.
 
 use std::fs;
 
@@ -34,7 +34,7 @@ fn order_status_tells_an_order_that_is_there_one_that_is_not_and_one_in_doubt() 
         let said = format!("{}{}", ran.out, ran.err);
         assert!(ran.code == Some(code) && said.contains(words), "{line}: {:?} {said}", ran.code);
     }
-    // The exchange lives and answers nothing.
+    // The exchange is stopped and answers nothing.
     exchange.signal("-STOP");
     let ran = desk.order(&format!("status {asked_by_admin} --wait 1"));
     assert!(ran.code == Some(5) && ran.err.contains("has not answered in time"), "{:?} {}", ran.code, ran.err);
@@ -60,7 +60,7 @@ fn reconcile_lists_and_books_fills_whose_reports_were_lost() {
     desk.change("exchange.toml", "\n#drop = 0\n", "\ndrop = 1\n");
     exchange.signal("-HUP");
     exchange.await_words("of the reports are dropped");
-    // It fills against the quote, and the OMS is told nothing.
+    // The order fills against the quote, and the OMS gets no report.
     assert_eq!(desk.order("new BTCUSDT buy 1 61800.1 --session 2 --id 8 --wait 1").code, Some(5));
     desk.change("exchange.toml", "\ndrop = 1\n", "\n#drop = 0\n");
     exchange.signal("-HUP");
@@ -102,7 +102,7 @@ fn reconcile_takes_the_orders_that_a_lost_journal_has_left_at_the_exchange() {
     let _oms = desk.oms();
     let reconcile = |rest: &str| desk.tickpath(&format!("oms reconcile SIM --reason anna{rest} --config @/oms.toml"));
     let command = format!("tickpath oms enter order BTCUSDT buy 1 60000 --sent-as {lost} ");
-    // The exchange joins the new lanes in its own time.
+    // The exchange joins the new lanes some time later.
     let is_listed = || {
         let ran = reconcile(" --wait 2");
         ran.code == Some(1) && ran.out.contains("is not known here: at the venue new") && ran.out.contains(&command)

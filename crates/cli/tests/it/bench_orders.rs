@@ -1,11 +1,11 @@
-//! `tickpath bench orders` at an OMS that somebody runs.
+//! `tickpath bench orders` at a user's own running OMS.
 
 use serde_json::Value;
 
 use crate::desk::Desk;
 use crate::reports::load;
 
-/// What the first exchange quotes is above it: it rests until it is cancelled.
+/// An order below the first exchange's quotes: it rests until it is cancelled.
 const ORDER: &str = "symbol=BTCUSDT,side=buy,qty=1,price=61790,position=default";
 
 #[test]
@@ -29,7 +29,7 @@ fn a_running_oms_is_measured_from_outside_and_left_without_an_open_order() {
             assert_eq!(run["hops"][hop]["count"], 40, "{hop}: {run}");
         }
     }
-    // The next request tells the T2 of the one before.
+    // The T2 of a request is sent with the next request.
     let released = runs.iter().map(|run| run["hops"]["t1_t2"]["count"].as_u64()).collect::<Vec<_>>();
     assert_eq!(released, [Some(40), Some(39)]);
     assert!(runs[1]["figures"].get("first_t0_to_last_t2_ns").is_none(), "{}", runs[1]["figures"]);
@@ -43,7 +43,7 @@ fn where_the_journal_cannot_be_read_the_client_alone_measures() {
     let desk = Desk::new();
     let (exchange, _oms) = (desk.exchange(), desk.oms());
     exchange.await_words("serving the OMS");
-    // As from another host: the file of the OMS, and no journal.
+    // As from another host: with the file of the OMS, but no journal.
     desk.change("oms.toml", "journal = \"journal\"", "journal = \"elsewhere\"");
     let call = "bench orders --target @/oms.toml --yes --count 20 --quiet --json @/result.json --order";
     let ran = desk.tickpath(&format!("{call} {ORDER}"));

@@ -1,4 +1,4 @@
-//! `tickpath blotter` beside a desk that trades: tables, CSV, JSON, days, and rows as they change.
+//! `tickpath blotter` beside a desk that trades: tables, CSV, JSON, days, and rows while they change.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::desk::Desk;
 use crate::logs::{Running, until};
 use crate::program::Ran;
 
-/// What the first exchange.toml asks for BTCUSDT.
+/// Ask of the first exchange.toml for BTCUSDT.
 const ASK: &str = "61800.1";
 
 const FILLS: &str = "time_utc,exec_id,order_id,client_order_id,session,account,symbol,venue,side,quantity,price,state,\
@@ -22,7 +22,7 @@ fn document(desk: &Desk, line: &str) -> Value {
     serde_json::from_str(&ran.out).unwrap_or_else(|e| panic!("{e}: {}", ran.out))
 }
 
-/// A desk with a fill and an open order.
+/// Starts a desk with a fill and an open order.
 fn traded(desk: &Desk) -> (Running, Running) {
     let (exchange, oms) = (desk.exchange(), desk.oms());
     exchange.await_words("serving the OMS");

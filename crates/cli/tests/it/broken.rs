@@ -1,4 +1,4 @@
-//! Servers that fail, and files that are not what they should be: one clear sentence each, and nothing lost.
+//! Servers that fail, and damaged or wrong files: one clear sentence each, and nothing lost.
 
 use std::fs;
 use std::net::TcpListener;
@@ -27,8 +27,8 @@ fn a_server_that_is_killed_in_the_middle_leaves_what_was_measured_and_says_so() 
         let line = format!("bench {call} --target {} --quiet --json {}", server.url(), text(&file));
         let ran = std::thread::scope(|scope| {
             let running = scope.spawn(|| tickpath(&line));
-            // Only then the run is in its middle: what comes before can take seconds or, where Python's packages have to
-            // be fetched, a minute, and a target's probe alone is 1,000 messages.
+            // Only then the run is in its middle: the steps before can take seconds or, where Python's packages are
+            // fetched, a minute, and a target's probe alone is 1,000 messages.
             while server.calls(command) < 2_000 && !running.is_finished() {
                 sleep_ns(PAUSE_NS);
             }
@@ -51,7 +51,7 @@ fn a_server_that_is_killed_in_the_middle_leaves_what_was_measured_and_says_so() 
 
 #[test]
 fn a_pusher_whose_connection_is_cut_is_told() {
-    // A cut while a push is on its way leaves that one unknown, and ends the run: the next run is cut at another moment.
+    // A cut during a push leaves this push unknown, and ends the run: the next run is cut at another moment.
     let run = std::iter::repeat_with(run_of_a_pusher_that_is_cut).take(20).find(|run| {
         let broke_off = notes(run).any(|note| note.contains("pushing failed") && note.contains("nobody knows"));
         assert_eq!(broke_off, run["valid"] == false && run["figures"]["reconnects"].is_null(), "{run}");
@@ -200,7 +200,7 @@ fn a_python_that_is_not_there_or_lacks_the_package_is_named_with_the_remedy() {
 fn a_go_that_is_not_there_is_named_with_the_remedy_or_left_out_with_a_word() {
     let folder = tempdir().unwrap();
     let go = folder.path().join("go");
-    // What a shell says of a program that is not there.
+    // Exit code of a shell for a missing program.
     fs::write(&go, "#!/bin/sh\nexit 127\n").unwrap();
     fs::set_permissions(&go, fs::Permissions::from_mode(0o755)).unwrap();
     let path = format!("{}:{}", text(folder.path()), std::env::var("PATH").unwrap());

@@ -1,5 +1,5 @@
-//! Benches and explanations over real brokers: short ones, whose results keep the contract, lose nothing and render in
-//! every form. No test here looks at a time.
+//! Benches and explanations over real brokers: short runs, whose results keep the contract, lose nothing and render in
+//! every form. No test here checks a time.
 
 use std::fs;
 use std::path::PathBuf;
@@ -81,7 +81,7 @@ fn python_pushes_and_pulls_as_published() {
         let [run] = runs(&result) else { panic!("one run: {result}") };
         assert_eq!((number(&run["counts"]["received"]), number(&run["counts"]["lost"])), (300.0, 0.0), "{run}");
         assert_eq!(run["params"]["pull_variant"], variant);
-        // Both ends have told that no connection was lost.
+        // Both ends have reported that no connection was lost.
         let notes = run["notes"].to_string();
         assert!(run["figures"].get("reconnects").is_none() && !notes.contains("connects anew"), "{run}");
     }
@@ -161,7 +161,7 @@ fn our_own_message_is_explained_on_every_way() {
             adds_up(run);
             assert_eq!(run["software"].get("server").is_some(), url != "shm://", "{run}");
         }
-        // The text that was printed can be printed again, from the file alone.
+        // The same text can be printed again from the file.
         assert_eq!(tickpath(&format!("report {}", text(&file))).out, ran.out, "{url}");
     }
 }
@@ -224,7 +224,7 @@ fn a_subscriber_that_sleeps_is_told_so_and_given_the_ratio_of_its_kind() {
     let result = load(&file);
     let is_it = |found: &&Value| found["name"] == "gain_no_sleep" && found["figure"] == "one_way.p50_ns";
     let tried = result["comparisons"].as_array().into_iter().flatten().find(is_it);
-    // Where others had the processors in too many rounds no ratio is known, and it says so.
+    // If other processes had the processors in too many rounds, the ratio is unknown and reported as such.
     let instead = if tried.is_some_and(|tried| tried["low"].is_number()) {
         "a blocking listen instead of get_message with 1 ms of sleep:"
     } else {
@@ -236,7 +236,7 @@ fn a_subscriber_that_sleeps_is_told_so_and_given_the_ratio_of_its_kind() {
     }
     assert!(!said.contains("spins"), "{out}");
     let run = runs(&result).iter().find(|run| run["phase"] == "cold").unwrap_or_else(|| panic!("{result}"));
-    // No sleep is shorter than it was asked to be.
+    // No sleep is shorter than requested.
     assert!(number(&run["figures"]["reader_pause_ns"]) >= 1e6, "{run}");
 }
 
@@ -253,13 +253,13 @@ fn a_command_that_shows_nothing_runs_once() {
     assert_eq!(fs::read_to_string(&runs).unwrap(), "once\n");
 }
 
-/// The machine was looked at before and after it, if it has two CPUs.
+/// Checks that the machine was measured before and after the run, if it has two CPUs.
 fn has_floor(run: &Value) {
     let cpus = std::thread::available_parallelism().expect("it is known").get();
     assert_eq!(run["floor"]["cache_line_transfer_after_ns"].is_number(), cpus > 1, "{run}");
 }
 
-/// The stages of a message and what is unexplained come to the whole, and the figure says how much of it is explained.
+/// Checks that the stages and the unexplained rest add up to the whole, and that the explained share is right.
 fn adds_up(run: &Value) {
     const BEFORE: [&str; 3] = ["interpreter_start", "import_redis", "script_until_call"];
     let stages = run["stages"].as_array().expect("stages");
@@ -274,7 +274,7 @@ fn adds_up(run: &Value) {
     assert!(sum(&|_| true) >= whole - rounding, "{run}");
 }
 
-/// An interpreter with redis-py: the lab's own environment, which a bench makes.
+/// Returns an interpreter with redis-py: the lab's own environment, which a bench makes.
 pub fn python() -> String {
     let folder = tempdir().unwrap();
     let redis = server("TICKPATH_REDIS");
@@ -283,7 +283,7 @@ pub fn python() -> String {
     let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")));
     let root = cache.expect("the tests run with a home").join("tickpath");
     let mut found = fs::read_dir(&root).unwrap().flatten().map(|entry| entry.path());
-    // Beside it there may be one that is not whole yet.
+    // An incomplete environment may lie beside it.
     let whole = found.find(|folder| text(folder.file_name().expect("a folder").as_ref()).starts_with("python-"));
     text(&whole.expect("the environment is there").join("bin/python3")).to_owned()
 }

@@ -1,5 +1,5 @@
-//! The page of a report in a real browser without a window: every section is there, nothing is wider than a phone, no
-//! word is cut off, and nothing is asked for from elsewhere. Needs chromium.
+//! The page of a report in a headless browser: every section is there, nothing is wider than a phone, no word is cut
+//! off, and nothing is requested from elsewhere. Needs chromium.
 
 use std::fs;
 use std::io::{ErrorKind, Read};
@@ -13,11 +13,11 @@ use tickpath_clock::sleep_ns;
 
 use crate::program::tickpath;
 
-/// A phone and a desk, in pixels.
+/// Widths of a phone's and a desktop's window, in pixels.
 const WIDTHS: [u32; 2] = [360, 1400];
 const HEIGHT: u32 = 900;
 
-/// A page whose picture is so many times larger than that of nothing is not blank.
+/// Least ratio of a picture's size to that of an empty page, for a page that is not blank.
 const NOT_BLANK: u64 = 4;
 
 const HEADINGS: [&str; 11] = [
@@ -34,7 +34,8 @@ const HEADINGS: [&str; 11] = [
     "The command",
 ];
 
-/// Line charts: a run with a series, two commands, and round trips, `one_way` and `publish` in their groups.
+/// Least number of line charts: a run with a series, two commands, and round trips, `one_way` and `publish` in their
+/// groups.
 const LEAST_CHARTS: usize = 1 + 2 + 3;
 
 #[test]
@@ -55,7 +56,7 @@ fn the_page_of_a_report_opens_in_a_browser() {
     }
 }
 
-/// The browser's own reading of the page has all headings and drawings.
+/// Checks that the browser's document has all headings and drawings.
 fn has_every_section(folder: &Path, page: &Path, text: &str) {
     let dom = chromium(folder, &["--dump-dom".to_owned(), address(page)]);
     for heading in HEADINGS {
@@ -68,8 +69,8 @@ fn has_every_section(folder: &Path, page: &Path, text: &str) {
     assert!(charts >= LEAST_CHARTS, "{charts} line charts");
 }
 
-/// The page measures itself, for a window is never as narrow as a phone: how wide it is, and how many words of its
-/// charts are cut off.
+/// Lets the page measure itself, because a window is never as narrow as a phone: its width, and the number of words in
+/// its charts that are cut off.
 fn fits(folder: &Path, text: &str, width: u32) {
     let wrapper = folder.join("wrapper.html");
     let inner = text.replace('&', "&amp;").replace('"', "&quot;");
@@ -94,7 +95,7 @@ addEventListener("load", () => {
 });
 </script>"#;
 
-/// A picture of the page holds far more than a picture of nothing.
+/// Checks that a picture of the page holds far more than a picture of an empty page.
 fn is_not_blank(folder: &Path, page: &Path, width: u32) {
     let empty = folder.join("empty.html");
     fs::write(&empty, "<!doctype html><title>nothing</title>").expect("the folder can be written");
@@ -109,14 +110,14 @@ fn is_not_blank(folder: &Path, page: &Path, width: u32) {
     assert!(something > NOT_BLANK * nothing, "at {width} px: {something} bytes, and {nothing} of an empty page");
 }
 
-/// The names under which systems know it.
+/// Names of the browser on different systems.
 const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
-/// Looks at the end of a call, and the pause between two: five minutes.
+/// Checks for the end of a call, and the pause between two: five minutes.
 const LOOKS: u32 = 6_000;
 const PAUSE_NS: u64 = 50_000_000;
 
-/// What the browser says on standard output; it must end well.
+/// Returns the browser's standard output; the browser must end well.
 fn chromium(folder: &Path, arguments: &[String]) -> String {
     let profile = folder.join("profile");
     let mut child = BROWSERS
@@ -147,7 +148,7 @@ fn chromium(folder: &Path, arguments: &[String]) -> String {
     said
 }
 
-/// None if there is no such program.
+/// Starts a browser; none if there is no such program.
 fn start(browser: &str, profile: &Path, arguments: &[String]) -> Option<Child> {
     let mut command = Command::new(browser);
     command.args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]);
@@ -166,7 +167,7 @@ fn address(page: &Path) -> String {
     format!("file://{}", page.display())
 }
 
-/// A result with something for every section.
+/// Returns a result with content for every section.
 fn result() -> Value {
     let runs = [pubsub(), queue(), pipeline(), clients(), explained()].concat();
     json!({
@@ -194,7 +195,7 @@ fn run(target: &str, client: &str, phase: &str, params: &Value, rest: Value) -> 
     run
 }
 
-/// Percentiles from a median on, without a histogram.
+/// Returns percentiles above a median, without a histogram.
 fn hop(p50_ns: u64) -> Value {
     json!({
         "count": 20_000, "mean_ns": p50_ns as f64, "p50_ns": p50_ns, "p75_ns": p50_ns + p50_ns / 4,

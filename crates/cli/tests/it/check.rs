@@ -1,6 +1,6 @@
-//! The instrument is lied to: what is planted by number is told by the same number, and what is held back is late by as
-//! much at least, however busy this machine is. Other lies about whose time it was need a machine that is left alone:
-//! `make check` plants those too.
+//! Planted lies: a counted fault is reported by the same number, and a delayed message is late by at least the delay,
+//! however busy this machine is. Lies about the owner of lost time need an idle machine: `make check` plants those
+//! too.
 
 use crate::program::tickpath;
 

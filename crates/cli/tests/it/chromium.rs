@@ -1,4 +1,4 @@
-//! A real browser without a window, driven through the pipe that its protocol has for that.
+//! A headless browser, driven through the pipe of its protocol.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 
 use crate::logs::until;
 
-/// How long one answer may take.
+/// Time limit of an answer.
 const ANSWER: Duration = Duration::from_secs(120);
-/// The names under which systems know it.
+/// Shell script that starts the browser by its name on different systems.
 const BROWSERS: &str = "for browser in chromium chromium-browser google-chrome; do \
      command -v $browser >/dev/null && exec $browser \"$@\" 3<&0 4>&1 0</dev/null 1>/dev/null 2>/dev/null; done; exit 127";
 
@@ -26,7 +26,7 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// Starts one that keeps its files in this folder, and opens a page.
+    /// Starts a browser that keeps its files in this folder, and opens a page.
     pub fn open(folder: &Path, url: &str) -> Self {
         let profile = format!("--user-data-dir={}", folder.join("profile").display());
         let mut command = Command::new("sh");
@@ -71,7 +71,7 @@ impl Browser {
         }
     }
 
-    /// What an expression of the page's own language comes to.
+    /// Returns the value of an expression in the page's JavaScript.
     pub fn evaluate(&mut self, expression: &str) -> Value {
         let params = json!({ "expression": expression, "returnByValue": true, "awaitPromise": true });
         let answer = self.call("Runtime.evaluate", &params);

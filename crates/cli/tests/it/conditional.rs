@@ -12,14 +12,14 @@ use crate::program::tickpath_with;
 /// BTCUSDT in the first table of instruments.
 const SYMBOL: SymbolId = SymbolId(1);
 
-/// Publishes ticks in the place of an exchange.
+/// A publisher of ticks in place of an exchange.
 struct Market {
     clock: HostClock,
     feed: Writer,
 }
 
 impl Market {
-    /// The market that a desk's OMS listens to.
+    /// Opens the market of a desk's OMS.
     fn of(desk: &Desk) -> Self {
         let clock = HostClock::get().expect("a clock");
         let place = Place::shared_memory(&desk.ticks()).expect("a good name");

@@ -14,17 +14,17 @@ use crate::desk::Desk;
 use crate::logs::{Running, until};
 use crate::server::RedisServer;
 
-/// What a subscriber has that follows the rules of a topic.
+/// Messages of a subscriber that follows the rules of a drop-copy topic.
 #[derive(Default)]
 struct Heard {
     /// Each report by its place: the session, and its number there.
     reports: BTreeMap<u64, (u16, u64)>,
-    /// Places from which on nothing of before counted.
+    /// Places from which on earlier messages no longer counted.
     again: Vec<u64>,
     doubles: usize,
 }
 
-/// Takes what the topic has.
+/// Receives all messages of the topic.
 fn hear(topic: &mut dyn Subscriber, heard: &mut Heard) {
     let mut take = |event: Event<'_>| {
         let Event::Message(message) = event else { return };
@@ -47,7 +47,7 @@ fn hear(topic: &mut dyn Subscriber, heard: &mut Heard) {
     while topic.poll(64, &mut take).expect("the broker is there") > 0 {}
 }
 
-/// Hears until so many reports are there, and are all.
+/// Receives until so many reports are there, and checks that there are no more.
 fn hear_all(topic: &mut dyn Subscriber, heard: &mut Heard, count: usize) {
     until(
         || {
@@ -72,20 +72,21 @@ impl Files {
         Self { url, journal: desk.path().join("journal") }
     }
 
-    /// Once the OMS has made it.
+    /// Subscribes to the topic, once the OMS has made it.
     fn topic(&self) -> Box<dyn Subscriber> {
         let connection = tickpath_bus::connect(&self.url).expect("it is a folder");
         connection.subscriber("reports", Start::Oldest, Wait::Yield).expect("anybody may")
     }
 
-    /// Where it is noted how far the topic has come.
+    /// Returns the file with the topic's noted progress.
     fn noted(&self) -> PathBuf {
         let files = fs::read_dir(self.journal.join("copies")).into_iter().flatten().flatten().map(|file| file.path());
         let mut notes = files.filter(|file| file.extension().is_none_or(|kind| kind != "new"));
         notes.next().unwrap_or_default()
     }
 
-    /// The journal, the place, the sum of the report before it, and the place behind the last message.
+    /// Returns the note: the journal, the place, the sum of the report before it, and the place behind the last
+    /// message.
     fn note(&self) -> Option<[u64; 4]> {
         let text = fs::read_to_string(self.noted()).ok()?;
         let numbers: Option<Vec<u64>> = text.split_whitespace().map(|number| number.parse().ok()).collect();
@@ -110,17 +111,17 @@ fn a_topic_has_every_report_at_least_once_whoever_is_killed() {
         let ran = desk.order(&format!("new BTCUSDT buy 1 60000 --session 2 --id {id}"));
         assert!(ran.out.contains("new new side=buy"), "{}{}", ran.out, ran.err);
         if id % 2 == 0 {
-            // What was said last may be on its way to the broker.
+            // The last message may be in flight to the broker.
             drop(oms);
             oms = desk.oms();
         }
     }
-    // Two reports an order, each with the number that follows the one before.
+    // Two reports an order, with consecutive numbers.
     hear_all(topic.as_mut(), &mut heard, 12);
     let numbers: Vec<(u16, u64)> = heard.reports.values().copied().collect();
     assert_eq!(numbers, (0..12).map(|number| (2, number)).collect::<Vec<_>>(), "{} doubles", heard.doubles);
     drop(oms);
-    // A note of where it stood says as much as is published.
+    // Progress is noted in a file, beside at most a draft of it.
     let state = fs::read_dir(desk.path().join("journal/copies"));
     assert!(state.is_err() || state.is_ok_and(|files| files.count() <= 2));
 }
@@ -142,7 +143,7 @@ fn a_drop_copy_prints_what_others_are_told() {
     exchange.await_words("serving the OMS");
     let ran = desk.order("new BTCUSDT buy 1 60000 --session 2 --id 7");
     assert!(ran.out.contains("new new side=buy"), "{}{}", ran.out, ran.err);
-    // Two of one user, and a topic.
+    // Two copies of one user, and a topic.
     let copies = [0, 1].map(|_| {
         let copy = Running::start(&desk.line("drop-copy --config @/oms.toml --user back --all --count 4"));
         copy.await_words("what others are told");
@@ -178,7 +179,7 @@ fn a_topic_whose_history_is_another_one_says_so_and_begins_with_the_day() {
     let note = || files.note().filter(|&[_, place, ..]| place == behind);
     until(|| note().is_some(), || format!("a note of {behind}"));
     let [journal, place, sum, from] = note().expect("it was just there");
-    // A start goes on where it is sure; what lies behind may be another one after a loss of power.
+    // A restart resumes from a place known to be safe; the reports behind may be others after a loss of power.
     drop(oms);
     oms = desk.oms();
     let ran = desk.order("cancel 7 --session 2");
@@ -226,7 +227,7 @@ fn a_topic_goes_on_where_it_cannot_note_how_far_it_has_come() {
         oms.await_words("cannot be noted");
     }
     hear_all(topic.as_mut(), &mut heard, 4);
-    // The first OMS may have begun, too.
+    // The first OMS may have begun a day, too.
     assert!(heard.doubles == 0 && !heard.again.is_empty(), "{:?}", heard.again);
     assert_eq!(oms.err().matches("cannot be noted").count(), 1, "{}", oms.err());
 }
@@ -238,7 +239,7 @@ fn a_topic_publishes_nothing_of_a_history_that_the_start_sets_aside() {
     let exchange = desk.exchange();
     drop(desk.oms());
     drop(other.oms());
-    // As if another host's had been restored there.
+    // As if another host's history had been restored there.
     let reports = |desk: &Desk| desk.path().join("journal/reports");
     fs::remove_dir_all(reports(&desk)).expect("an OMS has made it");
     fs::rename(reports(&other), reports(&desk)).expect("both are of this disk");
@@ -257,7 +258,7 @@ fn a_drop_copy_from_another_host_refuses_a_user_who_hears_nothing() {
     let exchange = desk.exchange();
     let _oms = desk.oms();
     exchange.await_words("serving the OMS");
-    // There is no file of users there.
+    // There is no users file there.
     let there = tempfile::tempdir().expect("a temporary folder can be made");
     for file in ["oms.toml", "instruments.csv", "trader.password"] {
         fs::copy(desk.path().join(file), there.path().join(file)).expect("the folder is ours");

@@ -11,8 +11,8 @@ use crate::desk::Desk;
 use crate::logs::{Running, open_descriptors, set_descriptors, until};
 use crate::program::Ran;
 
-/// System calls on files, as strace names them: the process is killed in front of each call of each of them, for strace
-/// counts each by itself.
+/// System calls on files, as strace names them: the process is killed before each call of each of them, because strace
+/// counts the calls separately.
 const FILE_OPERATIONS: [&str; 21] = [
     "openat",
     "rename",
@@ -37,14 +37,14 @@ const FILE_OPERATIONS: [&str; 21] = [
     "symlinkat",
 ];
 
-/// More operations of one kind than a day's end, a snapshot or a start has.
+/// Upper bound for the operations of one kind in a day's end, a snapshot or a start.
 const MOST_OPERATIONS: u64 = 2_000;
 
-/// Days whose logs stay: those that a start needs, also without its newest snapshot. All others would fill the disk, and a
-/// day's end looks for each.
+/// Days whose logs stay: those that a start needs, even without its newest snapshot. More would fill the disk, and
+/// slow down a day's end, which looks for each.
 const KEPT_DAYS: usize = 6;
 
-/// Open disk space that is left beside a log and its history: enough to trade, too little for the next day's logs.
+/// Free disk space beside a log and its history, in bytes: enough to trade, too little for the next day's logs.
 const LEFT_BYTES: u64 = 6 << 20;
 
 #[test]
@@ -67,7 +67,7 @@ fn an_oms_that_is_killed_at_any_file_operation_of_a_snapshot_starts_and_has_lost
 #[test]
 fn an_oms_that_is_killed_at_any_file_operation_of_its_start_starts_again() {
     let mut days = Days::new();
-    // A start has some hundreds of them; each is killed at only where the long tests run.
+    // A start has some hundreds of operations; only the long tests kill at each of them.
     let step = if std::env::var_os("TICKPATH_SOAK").is_some() { 1 } else { 9 };
     let killed = each_operation(step, |operation| days.kill_start_at(operation));
     assert!(killed.total * step > 50, "a start has more file operations than {killed:?}");
@@ -106,7 +106,7 @@ fn a_day_does_not_end_on_a_disk_without_room_and_trading_goes_on() {
     );
     let ran = desk.order("new BTCUSDT buy 1 60000.5 --session 2 --id 8");
     assert!(ran.out.contains("new new"), "trading goes on: {}{}", ran.out, ran.err);
-    // What is refused leaves nothing behind, also over a kill.
+    // A refused day's end leaves nothing behind, even after a kill.
     drop(oms);
     let oms = disk.oms(&desk);
     exchange.await_words("serving the OMS");
@@ -128,7 +128,7 @@ fn a_day_does_not_end_without_descriptors_and_trading_goes_on() {
     let oms = desk.oms();
     exchange.await_words("serving the OMS");
     let end_day = || desk.tickpath("oms day-end --day 20250102 --config @/oms.toml");
-    // Room for the connection of the command and what the doors leave free, and not for a roll.
+    // Room for the command's connection and the reserve of the acceptors, and not for a roll.
     set_descriptors(&oms, open_descriptors(&oms) + 8);
     let refused = end_day();
     assert!(
@@ -179,18 +179,18 @@ struct Operation {
 }
 
 impl Operation {
-    /// The option by which strace kills in front of it.
+    /// Returns the option that makes strace kill before the operation.
     fn kill(self) -> String {
         format!("inject={}:signal=SIGKILL:when={}", self.call, self.number)
     }
 
-    /// The option by which strace has it fail.
+    /// Returns the option that makes strace fail the operation.
     fn fail(self, error: &str) -> String {
         format!("inject={}:error={error}:when={}", self.call, self.number)
     }
 }
 
-/// At how many operations it was killed.
+/// Number of operations at which the process was killed.
 #[derive(Debug, Default)]
 struct Killed {
     total: usize,
@@ -203,7 +203,7 @@ impl Killed {
     }
 }
 
-/// Kills at each of so many operations, one kind after the other, until there is none of that number.
+/// Kills at every `step`-th operation, one kind after the other, until no operation has that number.
 fn each_operation(step: usize, mut kill: impl FnMut(Operation) -> bool) -> Killed {
     let mut killed = Killed::default();
     for call in FILE_OPERATIONS {
@@ -216,19 +216,19 @@ fn each_operation(step: usize, mut kill: impl FnMut(Operation) -> bool) -> Kille
     killed
 }
 
-/// Which thread is killed at its operations.
+/// The thread whose operations are traced.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Thread {
     Core,
     Snapshots,
 }
 
-/// A desk with one order that is good till canceled, whose days end one after the other.
+/// A desk with a good-till-canceled order, whose days end one after the other.
 struct Days {
     desk: Desk,
     _exchange: Running,
     oms: Option<Running>,
-    /// Days that were asked to end.
+    /// Number of days that were asked to end.
     days: u32,
 }
 
@@ -243,7 +243,8 @@ impl Days {
         Self { desk, _exchange: exchange, oms: Some(oms), days: 0 }
     }
 
-    /// Ends another day, and kills the OMS in front of this file operation of a thread. False if it has none of that number.
+    /// Ends another day, and kills the OMS before this file operation of a thread. Returns false if there is none of
+    /// that number.
     fn kill_at(&mut self, operation: Operation, thread: Thread) -> bool {
         let mut oms = self.fresh_day(operation);
         let tracer = Tracer::attach(thread.of(oms.id()), operation.call, &operation.kill());
@@ -272,7 +273,7 @@ impl Days {
         is_killed
     }
 
-    /// Ends another day, and has this file operation of the core's thread fail meanwhile. False if it has none of that
+    /// Ends another day, while this file operation of the core's thread fails. Returns false if there is none of that
     /// number.
     fn fail_at(&mut self, operation: Operation, error: &str) -> bool {
         let mut oms = self.fresh_day(operation);
@@ -291,7 +292,7 @@ impl Days {
         has_failed
     }
 
-    /// The OMS of a day that begins behind a snapshot, and none before that is looked for.
+    /// Returns the OMS of a day that begins behind a snapshot, so that no earlier one is searched for.
     fn fresh_day(&mut self, operation: Operation) -> Running {
         let before = self.snapshot();
         let ran = self.end_day();
@@ -301,14 +302,14 @@ impl Days {
         self.oms.take().expect("it runs")
     }
 
-    /// Asks for the end of the next day.
+    /// Sends the command to end the next day.
     fn end_day(&mut self) -> Ran {
         let day = 20_000_101 + self.days / 336 * 10_000 + self.days / 28 % 12 * 100 + self.days % 28;
         self.days += 1;
         self.desk.tickpath(&format!("oms day-end --day {day} --config @/oms.toml"))
     }
 
-    /// Starts another OMS, and kills it in front of this file operation. False if it was ready before.
+    /// Starts another OMS, and kills it before this file operation. Returns false if it was ready before.
     fn kill_start_at(&mut self, operation: Operation) -> bool {
         drop(self.oms.take());
         let mut command = Command::new("strace");
@@ -324,13 +325,13 @@ impl Days {
         is_killed
     }
 
-    /// Starts the OMS, whatever lies there.
+    /// Starts the OMS on the files as they are.
     fn start(&mut self, behind: &str) {
         let start = || Running::start(&self.desk.line("oms --config @/oms.toml"));
         let mut oms = start();
         until(
             || {
-                // What strace has killed may hold its locks for a moment longer than strace lives.
+                // A process killed by strace may hold its locks for a moment longer than strace lives.
                 if oms.has_ended() && oms.err().contains("is an OMS on the journal") {
                     oms = start();
                 }
@@ -344,7 +345,7 @@ impl Days {
         self.oms = Some(oms);
     }
 
-    /// Removes the logs of all but the newest days, which a snapshot stands in for.
+    /// Removes the logs of all but the newest days, which a snapshot replaces.
     fn forget_days(&self) {
         for folder in ["journal/archive", "journal/reports/archive"] {
             let Ok(days) = fs::read_dir(self.desk.path().join(folder)) else { continue };
@@ -356,12 +357,12 @@ impl Days {
         }
     }
 
-    /// Device and inode of the newest snapshot.
+    /// Returns device and inode of the newest snapshot.
     fn snapshot(&self) -> Option<(u64, u64)> {
         fs::metadata(self.desk.path().join("journal/snapshot")).ok().map(|file| (file.dev(), file.ino()))
     }
 
-    /// The order still works here and at its venue.
+    /// Checks that the order still works here and at its venue.
     fn check_order(&self) {
         let ran = self.desk.order("cancel 7 --session 2");
         assert!(ran.out.contains("canceled canceled"), "{}{}", ran.out, ran.err);
@@ -369,7 +370,7 @@ impl Days {
 }
 
 impl Thread {
-    /// The id of this thread of a process.
+    /// Returns the id of this thread of a process.
     fn of(self, process: u32) -> u32 {
         if self == Self::Core {
             return process;
@@ -382,7 +383,7 @@ impl Thread {
     }
 }
 
-/// A strace that kills a thread's process in front of one of its system calls, or has that call fail.
+/// A strace that kills a thread's process before a system call, or makes that call fail.
 struct Tracer {
     child: Child,
     log: tempfile::NamedTempFile,
@@ -391,7 +392,7 @@ struct Tracer {
 impl Tracer {
     fn attach(thread: u32, call: &str, inject: &str) -> Self {
         let log = tempfile::NamedTempFile::new().expect("a temporary file");
-        // With the calls in which it waits.
+        // The calls in which the thread waits are traced, too.
         let trace = format!("trace=rename,futex,{call}");
         let mut child = Command::new("strace")
             .args(["-p", &thread.to_string(), "-e", &trace, "-e", inject, "-o"])
@@ -408,12 +409,12 @@ impl Tracer {
         Self { child, log }
     }
 
-    /// Whether the call was made to fail.
+    /// Returns whether the call was made to fail.
     fn has_injected(&self) -> bool {
         fs::read_to_string(self.log.path()).unwrap_or_default().contains("(INJECTED)")
     }
 
-    /// Whether the thread has given a snapshot its name, and waits for the next to be asked for.
+    /// Returns whether the thread has renamed a snapshot into place, and waits for the next request.
     fn has_seen_a_snapshot(&self) -> bool {
         let log = fs::read_to_string(self.log.path()).unwrap_or_default();
         let is_waiting = log.lines().last().is_some_and(|line| line.starts_with("futex(") && !line.contains(" = "));
@@ -429,7 +430,7 @@ impl Drop for Tracer {
     }
 }
 
-/// A file system in memory, in a mount namespace that nobody else sees, and that ends with this.
+/// A file system in memory, in a mount namespace of its own, which ends with this value.
 struct SmallDisk {
     holder: Child,
     folder: PathBuf,
@@ -457,7 +458,7 @@ impl SmallDisk {
         Self { holder, folder: folder.to_owned() }
     }
 
-    /// An OMS of this desk, with this disk.
+    /// Starts an OMS of this desk on this disk.
     fn oms(&self, desk: &Desk) -> Running {
         let mut command = Command::new("nsenter");
         command.args(["--mount", "--target", &self.holder.id().to_string()]);
@@ -467,7 +468,7 @@ impl SmallDisk {
         oms
     }
 
-    /// Runs a shell script that sees this disk, in its folder.
+    /// Runs a shell script with this disk, in its folder.
     fn run(&self, script: &str) {
         let script = format!("cd '{}' && {script}", self.folder.display());
         let mut command = Command::new("nsenter");
@@ -475,7 +476,7 @@ impl SmallDisk {
         assert!(command.status().expect("install nsenter (apt-get install util-linux)").success(), "{script}");
     }
 
-    /// Leaves so many bytes of it.
+    /// Fills the disk up to so many bytes.
     fn fill(&self, left: u64) {
         self.run(&format!("fallocate -l $(( $(stat -f -c '%a * %S' .) - {left} )) filler"));
     }

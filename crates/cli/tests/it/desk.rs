@@ -1,5 +1,5 @@
-//! A desk as the README has it: an exchange, an OMS and clients, each of which is killed while they trade. Every client
-//! keeps its own list, and holds the OMS to it.
+//! A desk as in the README: an exchange, an OMS and clients, each killed while they trade. Every client keeps its own
+//! list, and checks the OMS against it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,26 +18,26 @@ use tickpath_session::Refusal;
 use crate::logs::{Running, until};
 use crate::program::{Ran, tickpath};
 
-/// BTCUSDT in the first table of instruments, and what the first exchange.toml quotes for it.
+/// BTCUSDT in the first table of instruments, and its quotes in the first exchange.toml.
 const SYMBOL: SymbolId = SymbolId(1);
 const BID: &str = "61800";
 pub const ASK: &str = "61800.1";
 
-/// Kills in one test, of whoever is next.
+/// Number of kills in a test, of each process in turn.
 const KILLS: u64 = 200;
-/// Orders of a client that are on their way at once.
+/// Number of a client's orders in flight.
 const OPEN: usize = 8;
-/// What is waited for comes within this.
+/// Time limit for every wait, in nanoseconds.
 const PATIENCE_NS: i64 = 120_000_000_000;
 
-/// The files of a desk, as `init` leaves them, but for names that others of this host have, too.
+/// The files of a desk, as `init` leaves them, but with unique names in shared memory.
 pub struct Desk {
     name: String,
     folder: TempDir,
 }
 
 impl Drop for Desk {
-    /// What lies in shared memory has its name.
+    /// Files in shared memory carry the desk's name.
     fn drop(&mut self) {
         let of_this = format!("tickpath.{}.", self.name);
         for found in fs::read_dir("/dev/shm").into_iter().flatten().flatten() {
@@ -64,7 +64,7 @@ impl Desk {
         for file in ["oms.toml", "exchange.toml"] {
             desk.change(file, "\"oms.ticks\"", &format!("\"{name}.ticks\""));
         }
-        // What waited for a process that was killed is not too old for this test, nor is one account too fast.
+        // Orders that wait for a killed process are not too old in this test, nor is a single account too fast.
         desk.change("accounts.csv", "1,1000,1000000000,", "1,,1000000000,");
         desk.change("accounts.csv", "60000000000,5000000000,1000", "60000000000,,1000");
         desk
@@ -79,7 +79,7 @@ impl Desk {
         self.folder.path()
     }
 
-    /// The topic of its market.
+    /// Returns the topic of the desk's market.
     pub fn ticks(&self) -> String {
         let text = fs::read_to_string(self.folder.path().join("oms.toml")).expect("it is there");
         let line = text.lines().find_map(|line| line.strip_prefix("ticks = \"")).expect("init has written it");
@@ -167,7 +167,7 @@ fn three_commands_fill_an_order_and_the_others_tell_of_it() {
         let said = format!("{}{}", ran.out, ran.err);
         assert!(ran.code == Some(code) && said.contains(words), "{line}: {:?} {said}", ran.code);
     }
-    // Refused is one thing, and no answer is another.
+    // A refusal and a missing answer have different exit codes.
     drop(exchange);
     let ran = desk.order("new BTCUSDT buy 1 60000 --session 2 --wait 1");
     assert!(ran.code == Some(5) && ran.err.contains("may still"), "{:?} {}{}", ran.code, ran.out, ran.err);
@@ -221,25 +221,25 @@ fn whoever_is_killed_nothing_is_lost_and_nothing_goes_twice() {
     fills.dedup();
     assert_eq!(fills.len(), all, "a fill was told to two sessions");
     assert!(all > 200, "too little was traded: {all}");
-    // One more was traded before them.
+    // One more order was traded before these.
     let told = desk.tickpath("orders --config @/oms.toml").out;
     assert!(told.contains(&format!("0 open (0 wait here, 0 on their way, 0 unknown), {} done", all + 1)), "{told}");
 }
 
-/// A client, and what it knows by its own list.
+/// A client with its own list of orders and fills.
 pub struct Trader {
     config: Config,
     clock: HostClock,
     client: Client,
     /// The next client order id.
     next_id: u64,
-    /// Orders that are not filled yet.
+    /// Orders that are not yet filled.
     open: BTreeMap<u64, Request>,
-    /// By number: what was sent and may have to be sent again.
+    /// Requests sent, by number, that may have to be sent again.
     sent: BTreeMap<u64, Request>,
-    /// To be sent again.
+    /// Requests to be sent again.
     again: Vec<Request>,
-    /// Execution id to the order's.
+    /// Order id of each execution id.
     fills: BTreeMap<u64, u64>,
     next_report: u64,
 }
@@ -261,7 +261,7 @@ impl Trader {
         }
     }
 
-    /// Trades until it is told to stop and all is filled.
+    /// Trades until it is stopped and all orders are filled.
     pub fn trade(mut self, stop: &AtomicBool, dies: &AtomicBool) -> Self {
         let mut stopped = None;
         loop {
@@ -291,12 +291,12 @@ impl Trader {
         }
     }
 
-    /// Its fills: execution id, and the id of the order.
+    /// Returns the fills: execution id, and the id of the order.
     pub fn fills(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.fills.iter().map(|(&exec, &order)| (exec, order))
     }
 
-    /// As if its process were killed: what it has not read is lost, and another begins with its list.
+    /// Acts as if its process were killed: unread reports are lost, and a new client begins with its list.
     fn die(&mut self) {
         let since = self.client.since();
         self.client = connect(&Config { since, ..self.config.clone() });
@@ -321,7 +321,7 @@ impl Trader {
         })
     }
 
-    /// False if it could not be sent, and has to be later.
+    /// Returns false if the request could not be sent and has to be sent later.
     fn send(&mut self, request: Request) -> bool {
         match self.client.send(&request) {
             Ok(number) => {
@@ -349,7 +349,7 @@ impl Trader {
                     assert!(fills.insert(exec, id).is_none(), "fill {exec} came twice");
                     assert!(open.remove(&id).is_some(), "order {id} was filled twice");
                 } else if report.exec_type == ExecType::Expired.code() {
-                    // Its day has ended before it could leave.
+                    // The order's day ended before it could be sent.
                     assert_eq!(report.cumulative_quantity, Quantity::ZERO, "{report:?}");
                     open.remove(&report.client_order_id.0);
                 }
@@ -360,13 +360,13 @@ impl Trader {
                 again.push(request);
             }
             Event::Connected(welcome) => *sent = sent.split_off(&welcome.next_request.saturating_sub(1)),
-            // In doubt is what an end leaves, below: the next one of us finds out.
+            // The end below is what puts a request in doubt: the next client of the session finds out.
             Event::Disconnected { .. } | Event::Failed { .. } | Event::InDoubt { .. } => {}
             other => panic!("this is not right: {other:?}"),
         });
         match polled {
             Ok(_) => {}
-            // The one before this was coming back while it was killed, and was the last to log in.
+            // The killed predecessor was reconnecting, and was the last to log in.
             Err(ClientError::Refused { refusal: Some(Refusal::InUse), .. }) => self.die(),
             Err(e) => panic!("it does not come back: {e}"),
         }
@@ -424,7 +424,7 @@ fn rights_and_tables_change_while_the_oms_runs() {
     let as_anna = |line: &str| desk.order(&format!("{line} --user anna"));
     let ran = as_anna("new BTCUSDT buy 1 60000 --id 7");
     assert!(ran.out.contains("new new side=buy"), "a new session trades at once: {}{}", ran.out, ran.err);
-    // A right that is gone denies the next order; what is its own it may still cancel.
+    // A right that is removed denies the next order; the user's own orders may still be cancelled.
     desk.change("users.toml", "accounts = [\"1\"]", "accounts = [\"2\"]");
     let denied = || as_anna("new BTCUSDT buy 1 60000").out.contains("may not trade for this account");
     until(denied, || "the right is gone".to_owned());
@@ -433,7 +433,7 @@ fn rights_and_tables_change_while_the_oms_runs() {
     until(denied, || "the kind is gone".to_owned());
     let ran = as_anna("cancel 7");
     assert!(ran.out.contains("canceled canceled"), "{}{}", ran.out, ran.err);
-    // Tables count when that is asked for, and not before all of them are right.
+    // Tables take effect on a reload, and only once all of them are right.
     desk.change("accounts.csv", "1,,1000000000,100,", "1,,1000000000,5,");
     assert!(desk.order("new BTCUSDT buy 9 60000").out.contains("new new"), "nobody has asked yet");
     desk.change("accounts.csv", "\n2,100,", "\n2,many,");
@@ -447,7 +447,7 @@ fn rights_and_tables_change_while_the_oms_runs() {
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{}", ran.out);
     let denied = || desk.order("new BTCUSDT buy 9 60000").out.contains("limit 5, value 9");
     until(denied, || "the new limit".to_owned());
-    // A user who is shut out is so at once, though another line of the file is refused.
+    // A disabled user is locked out at once, though another line of the file is rejected.
     desk.change("users.toml", "sessions = [0, 1, 2, 3]", "sessions = [1, 2, 3]");
     desk.change("users.toml", "sessions = [8, 9]", "sessions = [0, 8, 9]");
     oms.await_words("session 0");
@@ -485,7 +485,7 @@ fn a_denial_tells_the_limit_and_the_value_in_words() {
         "new BTCUSDT buy 1.05 60000",
         "the quantity is no whole multiple of the lot; round it (limit 0.1, value 1.05)",
     );
-    // All tables, the firm and the users, of an OMS that runs.
+    // All tables, the firm and the users of a running OMS.
     desk.change("oms.toml", "#credit = 200000000", "credit = 100000");
     desk.change("symbols.csv", "#1,BTCUSDT,500,50,,", "1,BTCUSDT,500,2,,true");
     desk.change("users.toml", "role = \"trade\"", "role = \"trade\"\nmax_notional = 130000");
@@ -509,7 +509,7 @@ fn a_denial_tells_the_limit_and_the_value_in_words() {
         "the firm's credit is used up by what its accounts traded and have open; cancel working orders or raise the credit \
          (limit 100000, value 126000.55)",
     );
-    // What is taken out of the files holds no more.
+    // Limits removed from the files no longer hold.
     desk.change("symbols.csv", "1,BTCUSDT,500,2,,true", "");
     desk.change("oms.toml", "credit = 100000", "");
     let ran = desk.tickpath("oms reload --config @/oms.toml");

@@ -1,5 +1,5 @@
-//! A desk whose days end while its exchange, its OMS and its clients are killed. Every client holds the OMS to its own list,
-//! and the position at the end is that of all their fills.
+//! A desk whose days end while its exchange, its OMS and its clients are killed. Every client checks the OMS against
+//! its own list, and the position at the end is that of all their fills.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,10 +11,10 @@ use tickpath_clock::sleep_ns;
 use crate::desk::{ASK, Desk, Trader};
 use crate::logs::{Running, until};
 
-/// Kills in a usual run, and in a long one.
+/// Number of kills in a normal run, and in a long one.
 const KILLS: u64 = 40;
 const SOAK_KILLS: u64 = 300;
-/// The longest time between the command that ends a day and the kill: a day's end takes less.
+/// Max time between the command that ends a day and the kill, in nanoseconds: a day's end takes less.
 const MOST_AHEAD_NS: u64 = 60_000_000;
 
 #[test]
@@ -59,7 +59,7 @@ fn kills_around_the_ends_of_days_lose_nothing_and_double_nothing() {
     fills.dedup_by_key(|(exec, _)| *exec);
     assert_eq!(fills.len(), all, "a fill was told to two sessions");
     assert!(all > 50, "too little was traded: {all}");
-    // Even ids buy, and odd ids sell; one was bought before.
+    // Even ids buy, and odd ids sell; one more was bought before.
     let net = fills.iter().map(|(_, order)| if order.is_multiple_of(2) { 1 } else { -1 }).sum::<i64>() + 1;
     let is_settled = || desk.tickpath("orders --config @/oms.toml").out.contains("0 open");
     until(is_settled, || "the end of all orders".to_owned());

@@ -1,4 +1,4 @@
-//! Somebody says a message again on the topic of a workload: its run says so, by number, and is not valid.
+//! A second publisher repeats a message on the topic of a workload: its run reports the number, and is not valid.
 
 use std::path::PathBuf;
 use std::thread::JoinHandle;
@@ -50,7 +50,7 @@ fn a_message_that_comes_twice_makes_a_run_invalid() {
     told(path::run(&lab, &settings).expect("it runs"), twice);
 }
 
-/// The run tells of one message, and of nothing that is lost.
+/// Checks that the run reports one duplicate, and no loss.
 #[track_caller]
 fn told(run: Run, twice: JoinHandle<()>) {
     twice.join().expect("it was said again");
@@ -58,7 +58,7 @@ fn told(run: Run, twice: JoinHandle<()>) {
     assert!(run.notes.iter().any(|note| note.contains("messages came twice")), "{:?}", run.notes);
 }
 
-/// Says the first message of a topic again.
+/// Publishes the first message of a topic again.
 fn say_twice(url: &str, topic: &str) -> JoinHandle<()> {
     let connection = connect(url).expect("the server answers");
     let config = TopicConfig::new(connection.capabilities().policies[0]);

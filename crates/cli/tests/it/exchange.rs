@@ -1,4 +1,4 @@
-//! `tickpath exchange` as a process, beside an OMS that is one, too: either is killed, and the other goes on.
+//! `tickpath exchange` as a process, beside an OMS process: either is killed, and the other continues.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -24,11 +24,11 @@ const VENUE: VenueId = VenueId(1);
 const ACCOUNT: AccountId = AccountId(1);
 /// BTCUSDT in the first table of instruments.
 const SYMBOL: SymbolId = SymbolId(1);
-/// What the first exchange.toml asks for it, and a price that nothing crosses.
+/// Ask of the first exchange.toml, and a price that no quote crosses.
 const ASK: &str = "61800.1";
 const LOW: &str = "60000";
 
-/// Variables that make this program an OMS: what its lanes are called, and the folder of its journal.
+/// Variables that make this program an OMS: the name of its lanes, and the folder of its journal.
 const NAME: &str = "TICKPATH_TEST_OMS";
 const FOLDER: &str = "TICKPATH_TEST_FOLDER";
 
@@ -43,7 +43,7 @@ fn the_first_files_of_both_fit_and_an_order_fills() {
     let _oms = scene.oms();
     let mut client = scene.client();
     client.buy(1, ASK);
-    // More than is quoted at once.
+    // More than the quoted quantity.
     client.buy(25, ASK);
     client.buy(1, LOW);
     client.await_all();
@@ -61,7 +61,7 @@ fn an_exchange_that_is_killed_under_load_comes_back_as_it_was() {
     for round in 0..12 {
         exchange.await_words("serving the OMS");
         client.trade(40 + 7 * round);
-        // SIGKILL, and a part of what was sent finds nobody.
+        // SIGKILL; some of the sent orders do not reach the exchange.
         drop(exchange);
         client.trade(5 * round);
         exchange = scene.exchange();
@@ -91,7 +91,7 @@ fn an_oms_that_is_killed_finds_the_exchange_again() {
         if round % 2 == 0 {
             await_times(&exchange, "has gone", before + 1);
         }
-        // Else it may be back before the exchange has seen that it was gone.
+        // Otherwise the OMS may be back before the exchange has noticed its absence.
         client.trade(5);
         oms = scene.oms();
     }
@@ -111,15 +111,15 @@ fn an_oms_with_another_journal_gets_other_lanes_from_an_exchange_that_lives() {
         await_times(&exchange, "has gone", round as usize + 1);
         fs::remove_dir_all(scene.folder.path().join("oms-journal")).expect("it is there");
     }
-    // The lanes, too: as after a start of the host, but for the exchange.
+    // The lanes are removed, too: as after a restart of the host, but for the exchange.
     scene.lanes().remove().expect("they are there");
     exchange.await_words("waiting for the OMS");
     drop(trade_in_life(&scene, 3));
     assert_eq!(exchange.interrupt().code, Some(0));
 }
 
-/// An OMS with a new journal, to which a client has traded. Its ids begin with an epoch that no journal before it has had:
-/// that of its minute, or one more for each start.
+/// Trades at an OMS with a new journal. Its ids begin with an epoch that no earlier journal has used: that of its
+/// minute, plus one for each start.
 fn trade_in_life(scene: &Scene, life: u64) -> OmsProcess {
     for _ in 0..life {
         let _oms = scene.oms();
@@ -155,7 +155,7 @@ fn a_second_exchange_and_bad_files_are_refused_in_words() {
     let ran = scene.tickpath("exchange --config @/exchange.toml");
     assert_eq!((ran.code, ran.err.lines().count()), (Some(2), 2), "{}", ran.err);
     scene.change("exchange.toml", "quantity = 0\nsize = 10\n", "quantity = 10\n");
-    // Its journal is something else.
+    // The exchange's journal is replaced by another file.
     fs::remove_dir_all(scene.folder.path().join("exchange-journal")).expect("it is there");
     fs::create_dir(scene.folder.path().join("exchange-journal")).expect("it is ours");
     fs::write(scene.folder.path().join("exchange-journal/data"), "no log").expect("it is ours");
@@ -191,7 +191,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// As `init` of both leaves it, but for the names of what lies in shared memory.
+    /// Makes the files like `init` of both, but with unique names in shared memory.
     fn new() -> Self {
         static SCENES: AtomicU64 = AtomicU64::new(0);
         let name = format!("cli-exchange-{}-{}", std::process::id(), SCENES.fetch_add(1, Ordering::Relaxed));
@@ -225,7 +225,7 @@ impl Scene {
         Running::start(&self.line("exchange --config @/exchange.toml"))
     }
 
-    /// An OMS that can be killed.
+    /// Starts an OMS that can be killed.
     fn oms(&self) -> OmsProcess {
         let mut this = Command::new(std::env::current_exe().expect("this program has a path"));
         this.args(["exchange::oms_process", "--exact", "--nocapture"]).env(NAME, &self.name);
@@ -237,7 +237,7 @@ impl Scene {
         config(&self.name, PathBuf::new()).lanes
     }
 
-    /// The client of the session, once there are lanes that nobody else has.
+    /// Returns the client of the session, once its lanes are free.
     fn client(&self) -> Client {
         let clock = HostClock::get().expect("a clock");
         let mut lanes = None;
@@ -269,16 +269,16 @@ impl Drop for OmsProcess {
     }
 }
 
-/// A client that knows what it has sent, and all that it was told.
+/// A client with its own list of sent orders and received reports.
 struct Client {
     clock: HostClock,
     lanes: SessionLanes,
     next: u64,
-    /// By their ids at the client.
+    /// Sent orders by client order id.
     sent: BTreeMap<u64, Sent>,
-    /// The same by the OMS's.
+    /// Client order ids by the OMS's order ids.
     ids: BTreeMap<u64, u64>,
-    /// Executions that were told.
+    /// Ids of reported executions.
     fills: BTreeSet<u64>,
 }
 
@@ -312,7 +312,7 @@ impl Client {
         self.next += 1;
     }
 
-    /// Orders that fill, and one in three that does not.
+    /// Sends orders that fill, and every third one that does not.
     fn trade(&mut self, orders: u64) {
         for order in 0..orders {
             self.buy(1, if order % 3 == 0 { LOW } else { ASK });
@@ -349,7 +349,7 @@ impl Client {
         );
     }
 
-    /// Waits until each order is filled or rests, as it should.
+    /// Waits until each order is filled or rests, as expected.
     fn await_all(&mut self) {
         let open = |sent: &Sent| match sent.fills {
             true => sent.status != OrdStatus::Filled.code() || sent.filled != sent.quantity.0,
@@ -364,7 +364,7 @@ impl Client {
         );
     }
 
-    /// Orders that are known to rest.
+    /// Returns the number of orders that rest.
     fn resting(&self) -> usize {
         self.sent.values().filter(|sent| sent.status == OrdStatus::New.code()).count()
     }
@@ -397,7 +397,7 @@ impl Client {
     }
 }
 
-/// An OMS with one session, for one account that no limit keeps from anything.
+/// Returns an OMS with one session and one account without limits.
 fn config(name: &str, folder: PathBuf) -> Config {
     let account = AccountLimits {
         account: ACCOUNT,

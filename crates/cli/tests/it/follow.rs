@@ -1,4 +1,4 @@
-//! Commands that follow: with an output that takes nothing, over kills and ends of days, and from a number on.
+//! Commands that follow: with a blocked output, over kills and ends of days, and from a given number on.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -19,17 +19,17 @@ use tickpath_orders::{At, Core, Output};
 use crate::desk::Desk;
 use crate::logs::until;
 
-/// What the first exchange.toml quotes for BTCUSDT, which is number 1.
+/// Quotes of the first exchange.toml for BTCUSDT, which is number 1.
 const BID: &str = "61800";
 const ASK: &str = "61800.1";
-/// Orders that are in flight at once: fewer than the exchange quotes.
+/// Number of orders in flight: fewer than the exchange quotes.
 const OPEN: u64 = 8;
-/// Reports of an order that is filled at once.
+/// Number of reports of an order that is filled at once.
 const REPORTS: u64 = 3;
-/// Looks at a session, two milliseconds each, within which its reports come.
+/// Polls of a session, two milliseconds each, within which its reports arrive.
 const LOOKS: u32 = 30_000;
 
-/// A command that follows. Its standard output is a pipe that is not read before the test says so.
+/// A command that follows. Its standard output is a pipe that is not read until the test starts reading.
 struct Follower {
     child: Child,
     err: PathBuf,
@@ -46,7 +46,7 @@ impl Follower {
         Self { child: command.spawn().expect("the binary starts"), err, lines: Arc::default() }
     }
 
-    /// The same, read from its start on.
+    /// Starts a follower that is read from its start on.
     fn read_at_once(desk: &Desk, line: &str) -> Self {
         let mut follower = Self::start(desk, line);
         follower.read();
@@ -61,7 +61,7 @@ impl Follower {
         until(|| self.err().contains(words), || format!("'{words}' on standard error, which says: {}", self.err()));
     }
 
-    /// Begins to read standard output, to its end.
+    /// Starts reading standard output, to its end.
     fn read(&mut self) {
         let (pipe, lines) = (self.child.stdout.take().expect("nothing reads it"), self.lines.clone());
         std::thread::spawn(move || {
@@ -75,14 +75,14 @@ impl Follower {
         self.lines.lock().expect("nothing panics with it").clone()
     }
 
-    /// Waits until so many lines are read, and gives them.
+    /// Waits until so many lines are read, and returns them.
     fn await_lines(&self, count: u64) -> Vec<String> {
         let is_there = || self.lines().len() as u64 >= count;
         until(is_there, || format!("{count} lines; there are {}, and: {}", self.lines().len(), self.err()));
         self.lines()
     }
 
-    /// Waits for its end and gives its exit code.
+    /// Waits for the end and returns the exit code.
     fn end(&mut self) -> Option<i32> {
         let mut status = None;
         until(
@@ -119,7 +119,7 @@ fn connect(desk: &Desk, session: u16) -> Client {
     Client::connect(Config { session: Some(session), ..config }).expect("the OMS is ready")
 }
 
-/// Has these orders of session 2 filled, one after the other bought and sold.
+/// Trades orders of session 2, alternately bought and sold, until each is filled.
 fn trade(desk: &Desk, ids: std::ops::Range<u64>) {
     let (mut client, mut sent, mut filled) = (connect(desk, 2), ids.start, ids.start);
     for _ in 0..LOOKS {
@@ -152,19 +152,19 @@ fn trade(desk: &Desk, ids: std::ops::Range<u64>) {
     panic!("never filled: {filled} of {ids:?}");
 }
 
-/// What stands behind `key=` in a line.
+/// Returns the value behind `key=` in a line.
 fn field<'a>(line: &'a str, key: &str) -> &'a str {
     let found = line.split(' ').find_map(|word| word.strip_prefix(key)?.strip_prefix('='));
     found.unwrap_or_else(|| panic!("no {key} in: {line}"))
 }
 
-/// The number that each line begins with.
+/// Returns the number that each line begins with.
 fn numbers(lines: &[String]) -> Vec<u64> {
     let number = |line: &String| line.split(' ').next().and_then(|word| word.parse().ok());
     lines.iter().map(|line| number(line).unwrap_or_else(|| panic!("no number: {line}"))).collect()
 }
 
-/// Holds lines of drop copies against all that session 2 was told: each report once, in its order.
+/// Checks lines of drop copies against all reports to session 2: each report once, in its order.
 fn check_all(lines: &[String], count: u64) {
     let told: Vec<u64> = lines.iter().map(|line| field(line, "session_number").parse().expect("a number")).collect();
     assert_eq!(told, (0..count).collect::<Vec<_>>());
@@ -176,7 +176,7 @@ fn objects(lines: &[String]) -> Vec<Value> {
     lines.iter().map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e} in: {line}"))).collect()
 }
 
-/// All that the journal says clients were told.
+/// Returns all reports to clients according to the journal.
 fn journaled(desk: &Desk) -> Vec<(At, Output)> {
     let mut replay = Replay::open(&Place::folder(desk.path().join("journal"))).expect("an OMS has made it");
     let mut core = Core::new(tickpath_orders::Config::default());
@@ -201,7 +201,7 @@ fn a_drop_copy_whose_output_takes_nothing_stays_logged_in_and_prints_each_report
     let count = REPORTS * ORDERS;
     let mut copy = Follower::start(&desk, &format!("drop-copy --config @/oms.toml --user back --all --count {count}"));
     copy.await_words("what others are told");
-    // The heartbeat limit has passed when the OMS ends a session that says nothing from its logon on.
+    // The heartbeat limit has passed when the OMS ends a session that sends nothing after its logon.
     for session in [1, 3] {
         let _silent = connect(&desk, session);
         oms.await_words(&format!("trader is gone from session {session}: no word for"));
@@ -224,7 +224,7 @@ fn a_drop_copy_goes_on_over_restarts_and_the_end_of_a_day() {
     let mut copy = Follower::read_at_once(&desk, &line);
     trade(&desk, 0..1);
     copy.await_lines(REPORTS);
-    // SIGKILL, and what is told before the drop copy is back.
+    // SIGKILL, and reports before the drop copy is back.
     drop(oms);
     oms = desk.oms();
     trade(&desk, 1..2);
@@ -282,7 +282,7 @@ fn a_drop_copy_resumes_behind_a_number_of_this_day_or_of_one_before() {
     }
 }
 
-/// The members of a report's object that are the report's own.
+/// Returns the members of a report's object that belong to the report itself.
 fn members(report: &ExecutionReport, [exec_type, status, side]: [&str; 3]) -> Vec<(&'static str, Value)> {
     vec![
         ("name", json!("execution_report")),
@@ -309,7 +309,7 @@ fn members(report: &ExecutionReport, [exec_type, status, side]: [&str; 3]) -> Ve
     ]
 }
 
-/// A moment as the lines have it.
+/// Returns a time in the format of the lines.
 fn moment(utc_ns: u64) -> String {
     let seconds = tickpath_result::rfc3339(utc_ns);
     format!("{}.{:09}Z", seconds.trim_end_matches('Z'), utc_ns % 1_000_000_000)
@@ -352,7 +352,7 @@ fn lines_and_objects_have_every_field_of_what_the_journal_holds() {
             [&copies, &records].map(|list| serde_json::from_str(&list[place]).expect("an object a line"));
         let wanted = match (output, words) {
             (Output::Report { report, .. }, Some(words)) => {
-                // What people read is the same.
+                // The text lines have the same values.
                 let line = &lines[place];
                 for key in ["symbol", "account", "price", "exec_id", "venue_order_id", "venue_sequence", "reason"] {
                     let wanted = members(report, words).into_iter().find(|(name, _)| *name == key).expect("it has it");
@@ -406,7 +406,7 @@ fn orders_goes_on_over_restarts_and_the_end_of_a_day_and_resumes_behind_a_record
         objects(lines).iter().map(|object| object["number"].as_u64().expect("each line has it")).collect()
     };
     assert_eq!(of(&follower.await_lines(count)), records);
-    // A snapshot that holds more than what is asked for does not hide it.
+    // A snapshot behind the requested record does not hide anything.
     let ran = desk.tickpath("log snapshot @/journal");
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     for last in [0, records[0], records[4], records[6]] {
@@ -432,7 +432,7 @@ fn a_follower_whose_output_is_closed_ends_without_another_line() {
         drop(follower.child.stdout.take());
         assert_eq!(follower.end(), Some(0), "{line}: {}", follower.err());
     }
-    // Nothing comes any more that could fail to be written.
+    // No further output follows whose write could fail.
     let mut follower = Follower::start(&desk, "log cat @/journal --follow");
     let mut stdout = follower.child.stdout.take().expect("it is a pipe");
     stdout.read_exact(&mut [0]).expect("a line of the journal");

@@ -1,4 +1,4 @@
-//! The systemd unit of an OMS: what it shuts, and what it must leave open for shared memory, priorities and sockets.
+//! The systemd unit of an OMS: its restrictions, and the exceptions for shared memory, priorities and sockets.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,9 +8,9 @@ use std::process::{Command, Stdio};
 
 const UNIT: &str = "../../docs/systemd/tickpath-oms.service";
 
-/// Directives of the service, and what each must say; more lines of one stand behind each other.
+/// Directives of the service with their values; several lines of a directive are joined.
 const DIRECTIVES: [(&str, &str); 32] = [
-    // Shut.
+    // Restrictions.
     ("ProtectSystem", "strict"),
     ("ProtectHome", "yes"),
     ("PrivateTmp", "yes"),
@@ -33,12 +33,12 @@ const DIRECTIVES: [(&str, &str); 32] = [
     ("ProtectControlGroups", "yes"),
     ("SystemCallArchitectures", "native"),
     ("UMask", "0077"),
-    // A journal, sockets and shared memory, which is the host's and outlives a restart.
+    // Exceptions for a journal, sockets and shared memory, which is the host's and outlives a restart.
     ("ReadWritePaths", "/var/lib/tickpath /run/tickpath -/dev/shm"),
     ("PrivateIPC", "no"),
     ("RemoveIPC", "no"),
     ("RestrictAddressFamilies", "AF_UNIX AF_INET AF_INET6"),
-    // Threads that are pinned and have a priority, memory that is locked, and sessions.
+    // Exceptions for pinned threads with a priority, locked memory, and sessions.
     ("SystemCallFilter", "@system-service ~@privileged @resources sched_setaffinity sched_setscheduler"),
     ("SystemCallErrorNumber", "EPERM"),
     ("LimitRTPRIO", "90"),
@@ -47,11 +47,11 @@ const DIRECTIVES: [(&str, &str); 32] = [
     ("User", "tickpath"),
 ];
 
-/// What would shut shared memory, priorities, the network, or the id of this boot.
+/// Directives that would block shared memory, priorities, the network, or the id of this boot.
 const ABSENT: [&str; 6] =
     ["PrivateNetwork", "RestrictRealtime", "ProcSubset", "PrivateUsers", "RootDirectory", "InaccessiblePaths"];
 
-/// The most that `systemd-analyze security` may find open, in tenths.
+/// Max exposure reported by `systemd-analyze security`, in tenths.
 const MOST_EXPOSURE: &str = "19";
 
 #[test]

@@ -1,5 +1,6 @@
-//! What `explain` says of another import: what it gains where the package is, and what to install where it is not. No test
-//! here looks at a time. A Redis server and the module that Cargo has built are left out with a word where they are not.
+//! Output of `explain` for another import: its gain where the package is installed, and the package to install where
+//! it is not. No test here checks a time. Without a Redis server or the module built by Cargo the tests are skipped
+//! with a note.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -16,11 +17,11 @@ use crate::brokers::python;
 use crate::program::without_waits;
 use crate::reports::{load, number, text};
 
-/// The change, in the file and on the command line.
+/// Name of the change in the file, and its options on the command line.
 const LINE: &str = "gain_import_tickpath";
 const GAIN: &str = "--gains import-tickpath --seconds 5 --count 20 --quiet";
 
-/// What stands beside every answer.
+/// Text beside every answer.
 const PAGE: &str = "docs/redis-py.md has the lines that change, and tickpath.bridge keeps the broker for everybody";
 
 /// An interpreter with redis-py.
@@ -81,19 +82,19 @@ fn an_import_is_tried_at_a_server_with_messages_of_our_own() {
     assert!(run["params"]["change"].as_str().is_some_and(|told| told.starts_with("tickpath on asyncio, ")), "{run}");
 }
 
-/// What waits until it is told to end: in `listen`, by asking again and again, and for what is pushed.
+/// Waiting scripts that run until they are killed: by `listen`, by polling, and for pushed messages.
 const SUBSCRIBES: &str = "p = r.pubsub()\np.subscribe(NAME)\nfor message in p.listen():\n    pass\n";
 const SPINS: &str = "p = r.pubsub()\np.subscribe(NAME)\nwhile True:\n    p.get_message()\n";
 const POPS: &str = "while True:\n    r.blpop(NAME, timeout=1)\n";
 
-/// Scripts of a user: who sends, and how who waits is called.
+/// Scripts of a user: the sender's file, and the call of the waiting one.
 struct Scripts {
     sends: PathBuf,
     waits: String,
 }
 
 impl Scripts {
-    /// Messages of 200 bytes, sent by this method of redis-py.
+    /// Makes scripts for messages of 200 bytes, sent by this method of redis-py.
     fn of(folder: &Path, redis: &str, sends: &str, waits: &str) -> Self {
         let name = format!("tickpath-test-import-{sends}");
         let head = format!("import redis\nr = redis.Redis.from_url('{redis}')\nNAME = '{name}'\n");
@@ -112,12 +113,12 @@ impl Scripts {
     }
 }
 
-/// What was printed, on one line, and the file.
+/// Returns the printed text on one line, and the result file.
 fn explain<const N: usize>(folder: &Path, environment: [(&str, &str); N], words: &[&str]) -> (String, Value) {
     let file = folder.join("explain.json");
     let mut command = Command::new(env!("CARGO_BIN_EXE_tickpath"));
     command.arg("explain").args(GAIN.split(' ')).args(["--json", text(&file)]).args(words);
-    // What the user has set would be found otherwise.
+    // The user's own settings would be found otherwise.
     command.env_remove("PYTHONPATH").env_remove("TICKPATH_PYTHON").envs(environment);
     let ran = command.output().unwrap();
     let (out, err) = (String::from_utf8_lossy(&ran.stdout), without_waits(&ran.stderr));
@@ -125,14 +126,14 @@ fn explain<const N: usize>(folder: &Path, environment: [(&str, &str); N], words:
     (out.split_whitespace().collect::<Vec<_>>().join(" "), load(&file))
 }
 
-/// The run of the change: both sides took turns, nothing was lost, and the line says what came of it.
+/// Returns the run of the change: both sides took turns, nothing was lost, and the line has its outcome.
 fn is_measured<'a>(said: &str, result: &'a Value) -> &'a Value {
     let run = gained(result).unwrap_or_else(|| panic!("{said}\n{result}"));
     assert!(number(&run["counts"]["received"]) > 0.0, "{run}");
     assert_eq!(number(&run["counts"]["lost"]), 0.0, "{run}");
     assert!(run["notes"].to_string().contains("both sides of the import ran in one CPython"), "{run}");
     let line = comparison(result).unwrap_or_else(|| panic!("{result}"));
-    // Where others had the processors in too many rounds no ratio is known, and it says so.
+    // If other processes had the processors in too many rounds, the ratio is unknown and reported as such.
     let words = match line["low"].is_number() {
         true => ["times", PAGE],
         false => ["not measured: ", PAGE],
@@ -155,7 +156,7 @@ fn runs(result: &Value) -> impl Iterator<Item = &Value> {
     result["runs"].as_array().into_iter().flatten()
 }
 
-/// The server that the environment names.
+/// Returns the server named in the environment.
 fn redis() -> Option<String> {
     let named = std::env::var("TICKPATH_REDIS").ok();
     if named.is_none() {
@@ -164,7 +165,7 @@ fn redis() -> Option<String> {
     named
 }
 
-/// The package as a wheel would lay it out, with the module that Cargo has built.
+/// Lays out the package like a wheel, with the module built by Cargo.
 fn package(folder: &Path) -> Option<PathBuf> {
     let module = std::env::current_exe().expect("a test has a path").with_file_name("lib_native.so");
     if !module.exists() {
@@ -184,7 +185,7 @@ fn package(folder: &Path) -> Option<PathBuf> {
     Some(home)
 }
 
-/// What the server has of lists that `explain` made, as it answers.
+/// Returns the server's answer with its lists made by `explain`.
 fn lists_of_ours(redis: &str) -> String {
     let mut server = TcpStream::connect(redis.trim_start_matches("redis://")).expect("the server is there");
     server.write_all(b"KEYS tickpath:lab-*:gain-*\r\nQUIT\r\n").unwrap();

@@ -16,7 +16,7 @@ use tickpath_log::{Place, Reader, Registration, Start};
 use crate::program::{LOOKS, PAUSE_NS, tickpath, without_waits};
 use crate::reports::load;
 
-/// Looks until something is so.
+/// Waits until the condition holds.
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     for _ in 0..LOOKS {
         if is_so() {
@@ -27,12 +27,12 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     panic!("in vain waited until {what}");
 }
 
-/// A bench of this test; it ends with it.
+/// A bench of this test, killed when it is dropped.
 struct Bench(Child);
 
 impl Drop for Bench {
     fn drop(&mut self) {
-        // It may have ended.
+        // The bench may have ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -41,11 +41,11 @@ impl Drop for Bench {
 fn start(words: &[&str]) -> Bench {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tickpath"));
     command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-    // A terminal tells the whole group.
+    // A terminal sends its signal to the whole group.
     Bench(command.process_group(0).spawn().expect("the binary starts"))
 }
 
-/// Topics of shared memory that a bench has made.
+/// Returns the number of topics in shared memory that a bench has made.
 fn topics_of(pid: u32) -> usize {
     let names = fs::read_dir("/dev/shm").expect("shared memory").flatten();
     names.filter(|entry| entry.file_name().to_string_lossy().contains(&format!("lab-{pid}."))).count()
@@ -74,14 +74,14 @@ fn ctrl_c_ends_a_bench_saves_what_there_is_and_leaves_nothing() {
     }
 }
 
-/// How many messages a run of a result has sent, and its notes.
+/// Returns the number of messages sent by a run of a result, and its notes.
 fn sent(result: &serde_json::Value, run: usize) -> (u64, String) {
     let run = &result["runs"][run];
     assert_eq!(run["valid"], false, "{result}");
     (run["counts"]["sent"].as_u64().unwrap(), run["notes"].to_string())
 }
 
-/// The first of several runs is interrupted: the result has it alone, with what was measured until then.
+/// The first of several runs is interrupted: the result has only this run, with its measurements so far.
 #[test]
 fn what_was_measured_until_ctrl_c_is_in_the_result() {
     const PUBSUB: [&str; 5] = ["pubsub", "--target", "shm://", "--size", "64"];
@@ -120,7 +120,7 @@ fn what_was_measured_until_ctrl_c_is_in_the_result() {
     }
 }
 
-/// A server that stands still in the middle of a run is named, and what was measured before it stays.
+/// A server that stalls in the middle of a run is named, and the measurements before it stay.
 #[test]
 fn what_was_measured_until_a_server_stood_still_is_in_the_result() {
     let folder = tempdir().unwrap();
@@ -139,7 +139,7 @@ fn what_was_measured_until_a_server_stood_still_is_in_the_result() {
         asking.read_to_string(&mut told).ok()?;
         told.split_once("cmdstat_publish:calls=")?.1.split(',').next()?.parse::<u64>().ok()
     };
-    // The plan publishes a thousand before, to find the rate that the server keeps.
+    // The plan publishes a thousand messages before, to find the rate that the server can keep up.
     until("some hundreds are sent", || calls().is_some_and(|calls| calls > 1_300));
     kill_process(Pid::from_raw(server.0.id() as i32).unwrap(), Signal::STOP).unwrap();
     let mut said = Vec::new();
@@ -193,7 +193,7 @@ fn one_bench_at_a_time() {
     assert!(matches!(second.0.wait().unwrap().code(), Some(0 | 3)));
 }
 
-/// Puts something in the place of a lock, beside a file that is not to be changed.
+/// Function that puts something in the place of a lock, beside a file that must not be changed.
 type Plant = fn(&Path, &Path) -> io::Result<()>;
 
 /// Any user may make files in a temporary folder.
@@ -201,7 +201,7 @@ type Plant = fn(&Path, &Path) -> io::Result<()>;
 fn what_another_user_put_in_the_place_of_a_turn_is_not_used() {
     let folder = tempdir().unwrap();
     let precious = folder.path().join("precious");
-    // The name that each bench had once, and that of this user now.
+    // The former shared name, and this user's present one.
     let user = rustix::process::geteuid().as_raw();
     let locks = ["tickpath-bench.lock".to_owned(), format!("tickpath-bench-{user}.lock")];
     let temporary = folder.path().join("temporary");

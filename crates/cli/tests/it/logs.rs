@@ -1,4 +1,4 @@
-//! What `log` shows of a topic in shared memory while its writer and its reader live; and, below, what it carries.
+//! Output of `log` for a topic in shared memory while its writer and its reader live; and, below, copies of topics.
 
 mod relay;
 mod resume;
@@ -13,7 +13,7 @@ use zerocopy::IntoBytes;
 use crate::program::tickpath;
 pub use running::{Running, open_descriptors, set_descriptors, until};
 
-/// A topic with two messages, the first of which its reader has taken.
+/// A topic with two messages, of which its reader has taken the first.
 struct Topic {
     place: Place,
     writer: Writer,
@@ -21,7 +21,7 @@ struct Topic {
     _gone: Gone,
 }
 
-/// Removes a topic with the test.
+/// Removes the topic at the test's end.
 struct Gone(Place);
 
 impl Topic {
@@ -80,7 +80,7 @@ fn messages_are_printed_one_a_line() {
         ("", format!("{tick}{hello}")),
         (" --count 1", tick.to_owned()),
         (" --from 1", hello.to_owned()),
-        // The tail is no message, and no mistake.
+        // The tail is neither a message nor an error.
         (" --from 2", String::new()),
         (" --count 0", String::new()),
     ] {
@@ -169,7 +169,7 @@ fn a_topic_goes_when_nobody_has_it() {
     drop(topic.writer);
     let ran = tickpath(&rm);
     assert!(ran.code == Some(1) && place.exists(), "its reader has it still: {}", ran.err);
-    // Until it is seen the other reader keeps the log: of nobody, it would go.
+    // Until it is noticed the other reader keeps the log: an unused log would be removed.
     let follower = Running::start(&format!("log cat {place} --follow"));
     let is_seen = || tickpath(&rm).err.contains(&format!("process {}", follower.id()));
     until(is_seen, || "a reader unseen".to_owned());

@@ -1,4 +1,4 @@
-//! What the binary does, and the rules of the house.
+//! Tests of the binary, and of the repository's rules.
 
 mod ask;
 mod bench_orders;

@@ -1,4 +1,4 @@
-//! `tickpath oms`: its first files, what is said of good and bad ones, and its users.
+//! `tickpath oms`: its first files, the reports about good and bad ones, and its users.
 
 use std::fs;
 use std::io::Write;
@@ -10,7 +10,7 @@ use tempfile::{TempDir, tempdir};
 
 use crate::program::{Ran, tickpath};
 
-/// A folder as `tickpath oms init` leaves it.
+/// Makes a folder as `tickpath oms init` leaves it.
 fn first() -> TempDir {
     let folder = tempdir().expect("a temporary folder can be made");
     let ran = oms(folder.path(), "init --folder @");
@@ -23,7 +23,7 @@ fn oms(folder: &Path, line: &str) -> Ran {
     tickpath(&format!("oms {}", line.replace('@', &folder.display().to_string())))
 }
 
-/// Calls it, and finds the word in what it says.
+/// Calls `tickpath oms`, and checks its exit code and for the word in its output.
 fn check(folder: &Path, line: &str, code: i32, word: &str) {
     let ran = oms(folder, line);
     let said = format!("{}{}", ran.out, ran.err);
@@ -79,7 +79,7 @@ fn check_tells_all_mistakes_of_all_files_with_their_lines() {
         assert!(words.iter().all(|word| line.contains(word)), "{words:?} in {line}");
     }
     assert_eq!(told.len(), 5, "{told:?}");
-    // The same without --check: nothing starts on files with mistakes.
+    // Without --check the same holds: nothing starts on files with mistakes.
     check(folder.path(), "--config @/oms.toml", 2, "4 mistakes");
     check(folder.path(), "--config @/none.toml --check", 2, "have `tickpath oms init` write a first one");
     check(folder.path(), "--config @ --check", 2, "must be a text file");

@@ -7,11 +7,11 @@ use std::process::{Command, Stdio};
 use crate::desk::Desk;
 use crate::program::{Ran, tickpath, tickpath_into};
 
-/// What a command does, with its exit codes where all can be written.
+/// A call of a command, with its exit codes if its output can be written.
 struct Call {
     line: &'static str,
     codes: &'static [i32],
-    /// It prints something on standard output.
+    /// Set if it prints on standard output.
     prints: bool,
 }
 
@@ -19,12 +19,12 @@ const fn prints(line: &'static str, codes: &'static [i32]) -> Call {
     Call { line, codes, prints: true }
 }
 
-/// Everything that it says is on standard error.
+/// Makes a call that prints on standard error only.
 const fn refuses(line: &'static str, codes: &'static [i32]) -> Call {
     Call { line, codes, prints: false }
 }
 
-/// A call at least of each command; @ stands for the folder of a desk that trades, # for the round.
+/// At least one call of each command; @ stands for the folder of a desk that trades, # for the round.
 const CALLS: &[Call] = &[
     prints("order new BTCUSDT buy 1 60000 --session 2 --id #1 --config @/oms.toml", &[0]),
     prints("order replace #1 2 60001 --session 2 --id #2 --config @/oms.toml", &[0]),
@@ -81,7 +81,7 @@ const CALLS: &[Call] = &[
     refuses("explain http://x", &[2]),
     refuses("demo --ticks @/none", &[2]),
     prints("doctor --script", &[0]),
-    // A busy host makes the run invalid, and prints it all the same.
+    // A busy host makes the run invalid, but its result is printed.
     prints("bench host --duration 0.1 --quiet", &[0, 3]),
     refuses("bench pubsub --size 0", &[2]),
     refuses("bench queue --size 8", &[2]),
@@ -93,7 +93,7 @@ const CALLS: &[Call] = &[
     refuses("fly", &[2]),
 ];
 
-/// The end of a day, which comes once.
+/// The end of a day, which is called once.
 const DAY_END: Call = prints("oms day-end --config @/oms.toml", &[0]);
 
 fn full() -> Stdio {
@@ -116,7 +116,7 @@ fn call(line: &str, out: Stdio, err: Stdio) -> Ran {
     ran
 }
 
-/// The words of every command that has no commands of its own, from the help of each.
+/// Returns the words of every command without subcommands, from the help of each.
 fn commands() -> Vec<String> {
     let (mut left, mut found) = (vec![String::new()], Vec::new());
     while let Some(command) = left.pop() {
@@ -160,7 +160,7 @@ fn each_help_text_ends_quietly_or_in_a_sentence() {
     }
 }
 
-/// A limit of the size of a file sends a signal that ends a process, unless that minds it.
+/// A file-size limit sends a signal that ends a process unless it is handled.
 #[test]
 fn an_output_that_must_not_grow_ends_in_a_sentence() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -222,7 +222,7 @@ fn an_order_that_is_out_is_waited_for_though_nothing_can_be_printed() {
     exchange.await_words("serving the OMS");
     let order = desk.line("order new BTCUSDT buy 1 60000 --session 2 --id 7 --config @/oms.toml");
     assert_eq!(call(&order, full(), Stdio::piped()).code, Some(1));
-    // Its answer was awaited: it works, and is not on its way.
+    // The order's answer was awaited: it works, and is not in flight.
     let table = desk.tickpath("orders --config @/oms.toml").out;
     assert!(table.contains("1 open (0 wait here, 0 on their way, 0 unknown)"), "{table}");
     assert_eq!(table.lines().filter(|row| row.trim_end().ends_with(" new")).count(), 1, "{table}");

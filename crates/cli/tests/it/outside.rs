@@ -1,4 +1,4 @@
-//! A strategy that is a process of its own and logs on to its OMS: ours, as it takes turns with that of another language.
+//! A strategy in a process of its own that logs on to its OMS: our client, in turn with that of another language.
 
 use std::path::PathBuf;
 
@@ -23,7 +23,7 @@ fn a_strategy_that_logs_on_has_every_hop_of_its_orders() {
     let counts = (run.counts.sent, run.counts.received, run.counts.lost, run.counts.left);
     assert_eq!(counts, (TICKS, TICKS, 0, 0), "{run:?}");
     assert_eq!((run.client.as_str(), run.params.text("entry").as_deref()), ("rust", Some("shm+unix://")));
-    // Before the first quote there is no touch.
+    // Before the first quote there is no best price.
     let orders = run.hops["tick_to_order"].count;
     assert!(orders > TICKS / 2, "{run:?}");
     for hop in ["one_way", "service", "t0_t1", "t1_t2", "tick_to_venue", "order_ack", "order_round_trip"] {

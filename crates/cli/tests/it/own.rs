@@ -40,7 +40,7 @@ fn compare(old: &Path, new: &Path, limit: &str) -> Ran {
     tickpath_with(&["compare", text(old), text(new), "--fail-if", limit])
 }
 
-/// The results of five processes in one file, by the command, which keeps the schema.
+/// Merges the results of five processes into one file, by the command; the file keeps the schema.
 fn put_together(folder: &Path, number: usize, ns: u64) -> PathBuf {
     let files = (0..5).map(|process| {
         let file = folder.join(format!("{number}-{process}.json"));

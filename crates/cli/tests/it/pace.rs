@@ -1,4 +1,4 @@
-//! When messages are due, how long a bench says it takes, and the search for the highest rate that keeps a promise.
+//! Send times of messages, a bench's estimate of its length, and the search for the highest rate that keeps a promise.
 
 use tempfile::tempdir;
 
@@ -75,7 +75,7 @@ fn every_run_is_there_on_demand() {
     assert!(screen <= 40 && ran.out.contains("--all"), "{}", ran.out);
     assert!(ran.out.lines().all(|line| line.chars().count() <= 80), "{}", ran.out);
     let all = tickpath_with(&["report", text(&file), "--all"]);
-    // Where a line breaks depends on what stands before.
+    // The position of a line break depends on the text before it.
     let unbroken = all.out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert_eq!(unbroken.matches("writer cost").count(), 12, "{}", all.out);
 }

@@ -1,4 +1,4 @@
-//! The live page in a real browser, its metrics, and the same in a terminal: of a desk that trades. Needs chromium.
+//! The live page in a real browser, its metrics, and the same in a terminal, for a desk that trades. Needs chromium.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -13,7 +13,7 @@ use crate::logs::{Running, until};
 
 mod attacks;
 
-/// A desk whose OMS shows itself, and where.
+/// A desk whose OMS serves its page, with the addresses.
 struct Shown {
     oms: Running,
     _exchange: Running,
@@ -27,7 +27,7 @@ impl Shown {
         Self::of(Desk::new())
     }
 
-    /// The same of a desk whose files a test has changed.
+    /// Starts a desk whose files a test has changed.
     fn of(desk: Desk) -> Self {
         desk.change("oms.toml", "#web = \"127.0.0.1:8080\"", "web = \"127.0.0.1:0\"");
         desk.change("oms.toml", "#metrics = \"127.0.0.1:9464\"", "metrics = \"127.0.0.1:0\"");
@@ -38,17 +38,17 @@ impl Shown {
             let at = said.split(words).nth(1).and_then(|rest| rest.split_whitespace().next());
             at.unwrap_or_else(|| panic!("no '{words}' in {said}")).to_owned()
         });
-        // Its orders need a price.
+        // The desk's orders need a price.
         until(|| desk.order("new BTCUSDT buy 1 1 --session 3").out.contains("collar"), || "a price".to_owned());
         Self { desk, oms, _exchange: exchange, page: page.trim_end_matches('/').to_owned(), metrics }
     }
 
-    /// What Prometheus sends of the user that it was given.
+    /// Returns the header of Prometheus with the credentials of its user.
     fn credentials(&self) -> String {
         format!("Authorization: Basic {}\r\n", base64(&format!("trader:{}", self.desk.password("trader"))))
     }
 
-    /// Logs in by the page, and returns the heads of the login: its cookie, and its token.
+    /// Logs in by the page, and returns the headers of the login: its cookie, and its token.
     fn log_in(&self, user: &str, password: &str) -> (String, String) {
         let answer = post(&self.page, "/login", "", &json!({ "user": user, "password": password }).to_string());
         assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
@@ -83,7 +83,7 @@ fn an_admin_sees_orders_on_the_page_stops_trading_and_cancels() {
     page.await_truth("document.querySelector('#denials tbody').innerText.includes('price collar')");
     page.await_truth("document.querySelector('#user').innerText == 'trader'");
     assert_eq!(page.evaluate("document.querySelector('#kill').hidden"), json!(true), "a trader only looks");
-    // A page that is loaded again is still logged in.
+    // A reloaded page is still logged in.
     page.call("Page.navigate", &json!({ "url": url }));
     page.await_truth("document.querySelector('#user')?.innerText == 'trader'");
 
@@ -122,7 +122,7 @@ fn an_admin_sees_orders_on_the_page_stops_trading_and_cancels() {
     press(&mut page, "symbol", "BTCUSDT", "cancel");
     page.await_truth(canceled);
     assert_eq!(page.evaluate("document.querySelector('#alarms').innerText"), json!(""), "nothing was stopped");
-    // What is not its own page's is refused, login or not; and what is done is told.
+    // A request from another page is rejected, with a login or without; and actions are logged.
     let cross = "fetch('/cancel', { method: 'POST', headers: { 'content-type': 'application/json' }, \
                  body: '{\"order\":\"1.1\"}' }).then(answer => { window.cross = answer.status; })";
     page.evaluate(cross);
@@ -192,7 +192,7 @@ fn metrics_and_the_terminal_tell_the_same() {
     let requests = count("tickpath_oms_requests_total ").expect("a number");
     assert!(requests >= 2, "{told}");
     assert_eq!(count("tickpath_oms_hop_seconds_count{hop=\"t0_t2\"}"), Some(requests));
-    // Before there was a price, orders were denied for that.
+    // Before the first price, orders were denied for the lack of a price.
     let denied = told.lines().filter(|line| line.starts_with("tickpath_oms_denials_total{"));
     let denied: u64 = denied.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum();
     assert_eq!(
@@ -230,12 +230,12 @@ fn metrics_and_the_terminal_tell_the_same() {
     assert!(second.out.contains("counts on this host"), "nothing is left of one that stopped: {}", second.out);
 }
 
-/// An answer, head and body, to a request with these heads.
+/// Returns the answer, head and body, to a GET request with these headers.
 fn get(address: &str, path: &str, heads: &str) -> String {
     ask(address, &format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n{heads}"), "")
 }
 
-/// The same to a request of the page itself, with a body of JSON.
+/// Returns the answer to a request of the page itself, with a JSON body.
 fn post(address: &str, path: &str, heads: &str, body: &str) -> String {
     let own = format!("Host: {address}\r\nOrigin: http://{address}\r\nContent-Type: application/json\r\n{heads}");
     ask(address, &format!("POST {path} HTTP/1.1\r\n{own}Content-Length: {}\r\n", body.len()), body)
@@ -249,7 +249,7 @@ fn ask(address: &str, request: &str, body: &str) -> String {
     answer
 }
 
-/// Text in base64 (RFC 4648, section 4).
+/// Encodes text in base64 (RFC 4648, section 4).
 fn base64(text: &str) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::new();

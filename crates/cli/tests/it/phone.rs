@@ -1,4 +1,4 @@
-//! Pages on a phone: nothing is wider than the screen but what can be scrolled by itself.
+//! Pages on a phone: nothing is wider than the screen, except elements that scroll by themselves.
 
 use serde_json::json;
 use tempfile::tempdir;
@@ -10,7 +10,7 @@ use crate::reports::text;
 /// Columns of the screen, in the page's own pixels.
 const WIDTH: u32 = 390;
 
-/// What sticks out on the right, and is in no box that scrolls.
+/// Script that lists elements beyond the right edge, outside of scrolling boxes.
 const OUTSIDE: &str = "[...document.querySelectorAll('body *')].filter(one => !one.closest('.scroll') \
     && one.getBoundingClientRect().right > innerWidth + 1).map(one => one.outerHTML.slice(0, 80)).join('\\n')";
 

@@ -1,4 +1,4 @@
-//! The binary as a user calls it, with a bound on how long it may take.
+//! The binary as a user calls it, with a time limit.
 
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
@@ -6,18 +6,18 @@ use std::thread::JoinHandle;
 
 use tickpath_clock::sleep_ns;
 
-/// The longest that one call may take, ten minutes: looks at its end, and the pause between two. Nothing else is awaited
-/// longer. The first call that needs Python's packages fetches them, for which the program itself allows six.
+/// Checks for the end of a call, and the pause between two: a limit of ten minutes, the longest of all waits. The
+/// first call that needs Python's packages fetches them, for which the program itself allows six minutes.
 pub const LOOKS: u64 = 30_000;
 pub const PAUSE_NS: u64 = 20_000_000;
 
-/// What one call came to.
+/// Result of a call.
 pub struct Ran {
-    /// Its exit code; none if it was killed.
+    /// Exit code; none if the process was killed.
     pub code: Option<i32>,
-    /// What it said on standard output.
+    /// Text on standard output.
     pub out: String,
-    /// Its standard error, but for a wait for another test's bench.
+    /// Text on standard error, without a wait for another test's bench.
     pub err: String,
 }
 
@@ -31,7 +31,7 @@ pub fn tickpath_with(words: &[&str]) -> Ran {
     tickpath_into(words, Stdio::piped(), Stdio::piped())
 }
 
-/// Calls the binary with its outputs going there; what goes to a pipe is heard.
+/// Calls the binary with these outputs; text that goes to a pipe is returned.
 pub fn tickpath_into(words: &[&str], out: Stdio, err: Stdio) -> Ran {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tickpath"));
     command.args(words).env_remove("COLUMNS").env("NO_COLOR", "1");
@@ -45,7 +45,7 @@ pub fn tickpath_into(words: &[&str], out: Stdio, err: Stdio) -> Ran {
     Ran { code, out: text(out), err: without_waits(text(err).as_bytes()) }
 }
 
-/// Waits for the end, and kills what does not come to one.
+/// Waits for the end, and kills the process at the time limit.
 fn end(child: &mut Child) -> Option<i32> {
     for _ in 0..LOOKS {
         if let Some(status) = child.try_wait().expect("the child is ours") {
@@ -65,7 +65,7 @@ fn listen(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
     })
 }
 
-/// The words of a command, but for its wait until another test's bench has ended.
+/// Returns the standard error of a command, without its wait for another test's bench.
 pub fn without_waits(err: &[u8]) -> String {
     let said = String::from_utf8_lossy(err);
     said.lines()

@@ -1,4 +1,4 @@
-//! A desk whose files in shared memory are removed while it trades, as systemd does it to a user that logs out.
+//! A desk whose files in shared memory are removed while it trades, as systemd does for a user that logs out.
 
 use std::fs;
 
@@ -25,7 +25,7 @@ fn an_oms_says_that_its_lanes_are_gone_and_a_restart_brings_all_back() {
     oms.await_words("were removed from /dev/shm");
     oms.await_words("unless RemoveIPC=no");
     oms.await_words("Restart the OMS");
-    // Clients of its socket are served still: the request waits for the venue.
+    // Clients of the OMS's socket are still served: the request waits for the venue.
     let ran = desk.order("new BTCUSDT buy 1 60000 --session 2 --id 2 --wait 1");
     assert_eq!(ran.code, Some(5), "{}{}", ran.out, ran.err);
     drop(oms);
@@ -33,7 +33,7 @@ fn an_oms_says_that_its_lanes_are_gone_and_a_restart_brings_all_back() {
     exchange.await_words("serving the OMS");
     let told = || desk.tickpath("orders --config @/oms.toml").out;
     until(|| told().contains("1 open (0 wait here, 0 on their way, 0 unknown), 1 done"), told);
-    // The market is there, too: an order is held against its price.
+    // The market is back, too: an order is checked against its price.
     let ran = desk.order(&format!("new BTCUSDT buy 1 {ASK} --session 2 --id 3"));
     assert_eq!(ran.code, Some(0), "{}{}", ran.out, ran.err);
     let ran = oms.interrupt();

@@ -1,5 +1,5 @@
-//! Benches from the command line: short ones, whose results keep the contract and render again in every form. No test
-//! here looks at a time. They run in turn, for two benches at once would take each other's processors.
+//! Benches from the command line: short runs, whose results keep the contract and render again in every form. No test
+//! here checks a time. They run in turn, because two benches at once would compete for processors.
 
 use std::fs;
 use std::path::Path;
@@ -30,7 +30,7 @@ fn host(folder: &Path) {
     let page = folder.join("host.html");
     let result = bench(folder, "host", &format!("host --duration 0.1 --html {}", text(&page)));
     assert!(fs::read_to_string(&page).expect("it was written").contains("spin_gap"));
-    // `tickpath history` lives of it.
+    // Needed by `tickpath history`.
     let git = ["-C", env!("CARGO_MANIFEST_DIR"), "rev-parse", "HEAD"];
     let head = std::process::Command::new("git").args(git).output().map(|output| output.stdout).unwrap_or_default();
     if let Some(head) = String::from_utf8_lossy(&head).get(..12) {
@@ -122,7 +122,7 @@ fn orders(folder: &Path) {
     assert!(told.out.lines().next().is_some_and(|line| line.contains("journal_start")), "{}", told.out);
 }
 
-/// T2 is when the send has returned, whichever thread sends. A journal does not know that of another thread.
+/// T2 is when the send has returned, whichever thread sends. A journal lacks the T2 of another thread.
 fn orders_by_a_line(folder: &Path) {
     let journal = folder.join("lines");
     let call =
@@ -246,7 +246,7 @@ fn mentions(notes: &[Value], word: &str) -> bool {
     notes.iter().any(|note| note.as_str().is_some_and(|note| note.contains(word)))
 }
 
-/// Runs a bench, holds its result against the published schema, and renders it in every form.
+/// Runs a bench, checks its result against the published schema, and renders it in every form.
 pub fn bench(folder: &Path, name: &str, call: &str) -> Value {
     let file = folder.join(format!("{name}.json"));
     let ran = tickpath(&format!("bench {call} --json {} --quiet", text(&file)));
@@ -259,7 +259,7 @@ pub fn bench(folder: &Path, name: &str, call: &str) -> Value {
     result
 }
 
-/// The terminal once, then each form, then the file itself from its copy.
+/// Renders the terminal's text, then each form, then the file itself from its copy.
 fn render(folder: &Path, name: &str, file: &Path, result: &Value) {
     assert!(!good(&format!("report {}", text(file))).out.is_empty(), "{name}");
     for (form, mark) in [("html", "<html"), ("csv", ","), ("markdown", "|"), ("svg", "<svg")] {
@@ -287,7 +287,7 @@ pub fn load(file: &Path) -> Value {
     result
 }
 
-/// Calls the binary, which must succeed without a word on standard error.
+/// Calls the binary, which must succeed with an empty standard error.
 fn good(line: &str) -> Ran {
     let ran = tickpath(line);
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "tickpath {line}");

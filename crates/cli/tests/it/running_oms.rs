@@ -1,4 +1,4 @@
-//! Commands to an OMS that runs: what they need of its files, and what decides if it dies.
+//! Commands to a running OMS: the files that they need, and the outcome if the OMS dies.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -77,14 +77,14 @@ fn a_name_is_the_instrument_of_the_running_oms_whatever_its_table_says_by_now() 
     let ran = desk.order("new OTHER buy 1 60000");
     assert_eq!((ran.code, &*ran.out), (Some(2), ""));
     assert!(ran.err.contains("the running OMS; use one of BTCUSDT, ETHUSDT, or `tickpath oms reload`"), "{}", ran.err);
-    // The switch of symbol 1 is that of BTCUSDT, and not of what the file has as BTCUSDT.
+    // The switch of symbol 1 is that of BTCUSDT in the OMS, not that of BTCUSDT in the file.
     let ran = desk.tickpath("oms kill symbol BTCUSDT --config @/oms.toml");
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     let status = desk.tickpath("oms status --config @/oms.toml --user admin").out;
     assert!(status.contains("symbol 1"), "{status}");
 }
 
-/// Calls the binary, kills the OMS as soon as a line of its output has these words, and gives the call's exit code.
+/// Calls the binary, kills the OMS as soon as a line of its output has these words, and returns the call's exit code.
 fn killed_behind(desk: &Desk, oms: Running, line: &str, words: &str) -> Option<i32> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tickpath"));
     command.args(desk.line(line).split(' ')).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -119,12 +119,12 @@ fn an_admin_command_that_was_taken_is_told_though_the_oms_dies_behind_it() {
     exchange.await_words("serving the OMS");
     let ran = desk.order("new BTCUSDT buy 1 60000 --session 2 --id 7");
     assert!(ran.out.contains("new new"), "{}{}", ran.out, ran.err);
-    // The exchange answers nothing: the cancel stays pending.
+    // The exchange is stopped and answers nothing: the cancel stays pending.
     exchange.signal("-STOP");
     let kill = Running::start(&desk.line("oms kill account 1 --cancel --wait 600 --config @/oms.toml"));
     let is_pending = || desk.tickpath("orders --config @/oms.toml").out.contains("pending_cancel");
     until(is_pending, || "the cancel".to_owned());
-    // What the OMS answers later, it answers behind the command.
+    // Later answers of the OMS follow the command's.
     assert_eq!(desk.tickpath("oms status --user admin --config @/oms.toml").code, Some(0));
     drop(oms);
     let ran = kill.end();
@@ -155,7 +155,7 @@ fn a_price_below_zero_is_a_price() {
     let exchange = desk.exchange();
     let _oms = desk.oms();
     exchange.await_words("serving the OMS");
-    // The OMS judges it, and not the command line.
+    // The OMS judges the values, not the command line.
     for line in ["new BTCUSDT buy 1 -17", "new BTCUSDT buy -1 17", "replace 7 1 -17.5"] {
         let ran = desk.order(line);
         assert!(ran.code == Some(1) && ran.out.contains("denied: "), "{line}: {:?} {}{}", ran.code, ran.out, ran.err);
@@ -216,7 +216,7 @@ fn an_exchanges_journal_is_read_by_its_fields() {
     assert!(cat(" --json").contains(r#""name":"venue_founded","fields":{"rules":"#), "{}", cat(" --json"));
 }
 
-/// Containers may share files and not the numbers of processes. Who runs is asked of the lock, and a process that has no number
+/// Containers may share files but not process ids. The lock is queried for a running OMS, and a process without an id
 /// there is in another container.
 #[test]
 fn an_oms_in_another_container_is_said_to_be_there() {

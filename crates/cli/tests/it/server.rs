@@ -1,4 +1,4 @@
-//! A Redis server for tests: on loopback, empty, in a folder of its own, gone with the test.
+//! A Redis server for tests: on loopback, empty, in a folder of its own, removed at the test's end.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -18,12 +18,12 @@ pub struct RedisServer {
 }
 
 impl RedisServer {
-    /// Starts one on a free port.
+    /// Starts a server on a free port.
     pub fn start() -> Self {
         Self::with(&[])
     }
 
-    /// Starts one with these settings.
+    /// Starts a server with these settings.
     pub fn with(settings: &[&str]) -> Self {
         let dir = tempfile::tempdir().expect("a temporary folder can be made");
         let port = free_port();
@@ -33,17 +33,17 @@ impl RedisServer {
         server
     }
 
-    /// Its URL.
+    /// Returns the server's URL.
     pub fn url(&self) -> String {
         self.url_with("")
     }
 
-    /// Its URL with a login, which ends with `@`.
+    /// Returns the server's URL with a login, which ends with `@`.
     pub fn url_with(&self, login: &str) -> String {
         format!("redis://{login}127.0.0.1:{}", self.port)
     }
 
-    /// What it answers to commands, a line each.
+    /// Returns the answers to commands, one per line.
     pub fn obey(&self, commands: &str) -> String {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("the server listens");
         stream.write_all(format!("{commands}\r\nQUIT\r\n").as_bytes()).expect("the server reads");
@@ -62,21 +62,21 @@ impl RedisServer {
         assert!(said.starts_with(':'), "{said}");
     }
 
-    /// How often it has obeyed a command.
+    /// Returns the number of executed calls of a command.
     pub fn calls(&self, command: &str) -> u64 {
         let (said, field) = (self.obey("INFO commandstats"), format!("cmdstat_{command}:calls="));
         let count = said.lines().find_map(|line| line.strip_prefix(&field)?.split(',').next());
         count.map_or(0, |count| count.parse().expect("a count is a number"))
     }
 
-    /// Kills it, and starts it again on the same port.
+    /// Kills the server, and starts it again on the same port.
     pub fn restart(&mut self) {
         self.stop();
         self.process = launch(self.port, &self.dir, &self.settings);
         self.await_port();
     }
 
-    /// Kills it and waits until it is gone.
+    /// Kills the server and waits for its end.
     pub fn stop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
@@ -85,7 +85,7 @@ impl RedisServer {
     fn await_port(&mut self) {
         let is_open = || TcpStream::connect(("127.0.0.1", self.port)).is_ok();
         until(is_open, || "redis-server to listen".to_owned());
-        // Looked at after that: somebody else may answer on the port.
+        // Checked after the connection: another server may answer on the port.
         if let Some(status) = self.process.try_wait().expect("the server is ours") {
             panic!("redis-server ended with {status}; run it by hand with {:?} to see why", self.settings);
         }

@@ -1,5 +1,5 @@
-//! What the repository promises about itself: dependencies point down, of crates and of files, the map names what is
-//! there, files stay short, and every command that a page shows exists. A rule without a check drifts.
+//! Rules of the repository: dependencies point down, of crates and of files, the map names existing files, files stay
+//! short, and every command on a page exists. A rule without a check drifts.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,8 +9,9 @@ use std::process::{Command, Stdio};
 use toml::{Table, Value};
 
 mod circles;
+mod prose;
 
-/// The rows of the workspace, top first. A crate uses only what stands in rows below its own.
+/// The rows of the workspace, top first. A crate uses only crates of rows below its own.
 const ROWS: &[(&str, &[&str])] = &[
     ("roots", &["cli", "pages", "python", "capi"]),
     ("advice", &["explain", "doctor", "check"]),
@@ -25,14 +26,14 @@ const ROWS: &[(&str, &[&str])] = &[
     ("text", &["fields"]),
     ("counts", &["meter"]),
     ("files", &["oms-journal"]),
-    ("cores", &["bus-api", "orders", "session", "venue", "report", "fix"]),
+    ("cores", &["bus-api", "orders", "session", "venue", "report"]),
     ("foundation", &["log", "risk"]),
     ("primitives", &["clock", "market", "settings", "slots", "result", "tls"]),
 ];
 
 const ADAPTERS: &[&str] = &["bus-log", "bus-redis", "bus-nats", "bus-amqp", "bus-kafka"];
 
-/// What a crate never uses although it stands below, and why.
+/// Crates that a crate never uses although they stand below, with the reason.
 const NEVER: &[(&str, &[&str], &str)] = &[
     ("harness", ADAPTERS, "the harness knows no single transport"),
     ("lab-bus", ADAPTERS, "a workload knows no single transport"),
@@ -47,20 +48,19 @@ const NEVER: &[(&str, &[&str], &str)] = &[
     ("risk", &["clock"], "the checks read no clock"),
     ("client", &["oms", "oms-journal", "orders", "risk", "exchange"], "a client knows its OMS by what it says"),
     ("session", &["log", "clock"], "the protocol does no I/O and reads no clock"),
-    ("fix", &["log", "clock"], "the codec does no I/O and reads no clock"),
     ("fields", &["log", "clock"], "the text of a message does no I/O and reads no clock"),
 ];
 
 /// Files that may be longer: tables, and tests that are one list of cases.
 const LONG_FILES: &[&str] = &[];
-/// Lines of a file, at most.
+/// Max lines of a file.
 const MOST_LINES: usize = 600;
 
-/// Lines of a crate's source without its tests, at most.
+/// Max lines of a crate's source without its tests.
 const MOST_CRATE_LINES: usize = 8_000;
 
-/// Where code may be that the compiler cannot check: the memory that processes share, the counter and the scheduler, what C
-/// hands over, and one call of a client library.
+/// Folders whose code the compiler cannot check: the memory that processes share, the counter and the scheduler,
+/// arguments from C, and one call of a client library.
 const UNCHECKED: [&str; 4] = ["crates/log/", "crates/clock/", "crates/capi/src/", "crates/bus-kafka/src/brokers.rs"];
 
 // Spelled in parts, because this file is checked too.
@@ -84,7 +84,7 @@ fn dependencies_point_down() {
             let banned = NEVER.iter().filter(|(user, never, _)| *user == name && never.contains(&used.as_str()));
             wrong.extend(banned.map(|(_, _, why)| format!("{name} uses {used}, but {why}")));
         }
-        // A test may set a crate against a real counterpart beside it, never above it.
+        // A test may use a real counterpart in the same row, never a crate above.
         for used in uses(&manifest, &["dev-dependencies"]) {
             if row_of(&used).is_none_or(|other| other < row) {
                 wrong.push(format!("the tests of {name} use {used}, which stands above it"));
@@ -158,12 +158,12 @@ fn crates_stay_small() {
     check(wrong);
 }
 
-/// Whether a file holds nothing but tests that look at its crate from inside, models among them.
+/// Returns whether a file holds only unit tests of its crate, or models.
 fn is_tests(path: &str) -> bool {
     path.ends_with("_tests.rs") || path.ends_with("/loom.rs") || path.contains("/loom/")
 }
 
-/// Lines before a file's own tests.
+/// Returns the number of lines before a file's own tests.
 fn code_lines(text: &str) -> usize {
     text.lines().take_while(|line| *line != "#[cfg(test)]").count()
 }
@@ -223,12 +223,12 @@ fn every_command_on_a_page_exists() {
     check(wrong);
 }
 
-/// Fails with every place that breaks the rule, one a line.
+/// Fails with every place that breaks the rule, one per line.
 fn check(wrong: Vec<String>) {
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 
-/// The folders of `crates/` with their manifests, by name.
+/// Returns the folders of `crates/` with their manifests, by name.
 fn crates() -> Vec<(String, Table)> {
     let mut found: Vec<(String, Table)> = fs::read_dir(root().join("crates"))
         .expect("the folder crates/ is here")
@@ -240,7 +240,7 @@ fn crates() -> Vec<(String, Table)> {
     found
 }
 
-/// The crates of this workspace that a manifest names, in whatever table of dependencies.
+/// Returns the crates of this workspace that a manifest names, in any table of dependencies.
 fn uses(manifest: &Table, kinds: &[&str]) -> BTreeSet<String> {
     let mut tables = vec![manifest];
     if let Some(targets) = manifest.get("target").and_then(Value::as_table) {
@@ -262,13 +262,13 @@ fn row_of(name: &str) -> Option<usize> {
     ROWS.iter().position(|(_, names)| names.contains(&name))
 }
 
-/// The crates that the map draws in a row: the words behind its name, as far as they are names of crates.
+/// Returns the crates that the map draws in a row: the words behind its name, as far as they are names of crates.
 fn drawn<'a>(map: &'a str, row: &str) -> BTreeSet<&'a str> {
     let line = map.lines().find(|line| line.starts_with("    ") && line.split_whitespace().next() == Some(row));
     line.unwrap_or_default().split_whitespace().skip(1).take_while(|word| row_of(word).is_some()).collect()
 }
 
-/// The first argument, where it is a plain word, of each call of `program` in a page's code.
+/// Returns the first argument, where it is a plain word, of each call of `program` in a page's code.
 fn first_arguments<'a>(page: &'a str, program: &'a str) -> impl Iterator<Item = &'a str> {
     let plain = |word: &&str| word.chars().all(|c| c.is_ascii_lowercase() || c == '-');
     let commands = code_of(page).into_iter().flat_map(|code| code.split(['&', ';', '|', '#']));
@@ -279,7 +279,7 @@ fn first_arguments<'a>(page: &'a str, program: &'a str) -> impl Iterator<Item = 
     })
 }
 
-/// The code on a page: the lines of its blocks, and what stands between backticks in its sentences.
+/// Returns the code on a page: the lines of its blocks, and the text between backticks in its sentences.
 fn code_of(page: &str) -> Vec<&str> {
     let (mut code, mut fenced) = (Vec::new(), false);
     for line in page.lines() {
@@ -313,7 +313,7 @@ fn has_word(line: &str, word: &str) -> bool {
     line.split(|c: char| !c.is_alphanumeric() && c != '_').any(|found| found == word)
 }
 
-/// The files of the repository, relative to its root: what git knows or would add, or, without git, what lies there.
+/// Returns the files of the repository, relative to its root: tracked or untracked in git, or, without git, all files.
 fn files() -> Vec<String> {
     let mut git = Command::new("git");
     git.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]).current_dir(root());

@@ -1,4 +1,4 @@
-//! The systemd unit of an OMS: systemd understands it, and the OMS tells it what a unit of its type must.
+//! The systemd unit of an OMS: systemd accepts it, and the OMS notifies systemd as a unit of its type must.
 
 use std::fs;
 use std::io::ErrorKind;

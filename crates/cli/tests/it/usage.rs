@@ -1,4 +1,4 @@
-//! Bad calls and bad files: each ends with its exit code and one sentence that says what was wrong.
+//! Bad calls and bad files: each ends with its exit code and a sentence that names the mistake.
 
 use std::fs;
 use std::path::Path;
@@ -11,10 +11,10 @@ use zerocopy::IntoBytes;
 
 use crate::program::tickpath;
 
-/// Where a log's header tells its format version.
+/// Offset of the format version in a log's header.
 const VERSION_AT: usize = 8;
 
-/// A record that a test damages, and the one that shows that it was not the last.
+/// A record that a test damages, and the record that shows that the damaged one was not the last.
 const MARK: &[u8] = b"a record that will be damaged";
 const BEHIND: &[u8] = b"and one behind it";
 
@@ -242,7 +242,7 @@ fn a_journal_that_is_not_right_is_told_from_a_good_one() {
         data[found] ^= 1;
     });
     check(&format!("log verify {}", text(&damaged)), 1, "damaged at sequence 1");
-    // A page that is lost: what follows it is there, and nobody takes the hole for the end.
+    // A lost page: the records behind it exist, and the hole is not taken for the end.
     let holed = at("holed");
     let (id, timer) = (0x1122_3344_5566_7788_u64, (RecordKind::Timer.code(), [0; 8].as_slice()));
     journal(&holed, &[(first.0, Start { journal: id, ..start() }.as_bytes()), timer, timer]);
@@ -267,7 +267,7 @@ fn a_journal_that_is_not_right_is_told_from_a_good_one() {
     check(&format!("log verify {}", text(&later)), 1, "core version");
 }
 
-/// Calls the binary, and holds its exit code and its sentence against what is wanted.
+/// Calls the binary, and checks its exit code and its sentence.
 fn check(line: &str, code: i32, word: &str) {
     let ran = tickpath(line);
     let sentence = ran.err.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -281,7 +281,7 @@ fn start() -> Start {
     Start { core_version: CORE_VERSION, reserved: 0, ticks_per_second, journal: 1 }
 }
 
-/// A log on the disk with these records, each by its kind and its bytes.
+/// Makes a log on the disk with these records, each by its kind and its bytes.
 fn journal(dir: &Path, records: &[(u8, &[u8])]) {
     let config = Config { segment_bytes: 4096, ..Config::journal(Place::folder(dir)) };
     let mut log = Writer::open(&config, &Calibration::nanoseconds()).expect("the folder is ours");
@@ -290,7 +290,7 @@ fn journal(dir: &Path, records: &[(u8, &[u8])]) {
     }
 }
 
-/// A folder with a data file that no writer made.
+/// Makes a folder with a data file that no writer made.
 fn no_log(dir: &Path, data: &[u8]) {
     fs::create_dir(dir).expect("the folder is ours");
     fs::write(dir.join("data"), data).expect("the folder is ours");

@@ -1,10 +1,10 @@
-//! An admin's words by the command line, with an OMS that is killed in between.
+//! Admin commands on the command line, with an OMS that is killed in between.
 
 use std::fs;
 
 use crate::desk::Desk;
 
-/// The ids of the open orders, as the table prints them.
+/// Returns the ids of the open orders, as the table prints them.
 fn open(desk: &Desk) -> Vec<String> {
     let table = desk.tickpath("orders --config @/oms.toml").out;
     let rows = table.lines().skip(2).filter(|line| !line.contains(" open ("));
@@ -95,7 +95,7 @@ fn an_order_that_a_journal_has_lost_is_entered_and_canceled_under_its_old_name()
     assert!(ran.code == Some(0) && ran.out.contains("the order is entered; 1 order: 1 new"), "{}{}", ran.out, ran.err);
     let again = enter();
     assert!(again.code == Some(1) && again.err.contains("is known here already"), "{}{}", again.out, again.err);
-    // Whoever has the session hears of it, also after a kill.
+    // The session is notified, even after a kill.
     drop(oms);
     let _oms = desk.oms();
     assert_eq!(open(&desk).len(), 1);

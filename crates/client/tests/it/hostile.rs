@@ -1,4 +1,4 @@
-//! Whatever comes from the other side, a client ends it in words.
+//! Arbitrary bytes from the other side: a client ends the connection with an error message.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ use zerocopy::IntoBytes;
 
 use crate::oms::{Oms, welcome};
 
-/// Frames of any content, and what is none.
+/// Draws frames with any content, and bytes that are no frame.
 fn bytes() -> impl Strategy<Value = Vec<u8>> {
     let kinds = [48, 49, 112, 113, 114, 115, 116, 117, 118, 119, 120, 121, 200, 0];
     let number = prop_oneof![0u64..5, any::<u64>()];
@@ -65,7 +65,7 @@ fn heads_that_lie_end_the_connection() {
     for head in [
         Head { length: MOST_PAYLOAD as u32 + 1, kind: report, ..Head::default() },
         Head { length: 8, fixed: 9, kind: report, ..Head::default() },
-        // A request is expected that was never sent.
+        // The OMS expects a request that was never sent.
         Head { kind: Kind::Heartbeat.code(), sequence: 3, ..Head::default() },
     ] {
         let oms = Oms::unix();

@@ -1,4 +1,4 @@
-//! Who comes in, and who is told why not.
+//! Accepted logons, and the reported reasons of rejected ones.
 
 use std::fs;
 use std::net::TcpListener;
@@ -95,7 +95,7 @@ fn a_logon_that_takes_too_long_is_given_up_however_slowly_it_goes_on() {
     assert!(matches!(silent.0, Err(ClientError::Late { ms: 200, .. })), "{:?}", silent.0);
     let trickling = oms.beside(config(), |mut peer| {
         peer.logon();
-        // A frame that never ends, and comes often enough that no single read takes long.
+        // A frame that never ends, whose bytes arrive often enough that no single read times out.
         let head = Head { length: 4096, kind: Kind::Challenge.code(), ..Head::default() };
         for byte in [head.as_bytes(), &[0; 4096]].concat() {
             tickpath_clock::sleep_ns(1_000_000);

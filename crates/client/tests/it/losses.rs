@@ -1,4 +1,4 @@
-//! What a program hears when its connection is lost, and when it is there again.
+//! The events of a program when its connection is lost and made again.
 
 use tickpath_client::{ClientError, Config, Event, SendError, Since};
 use tickpath_market::{ClientOrderId, ExecutionReport, Kind as Message};
@@ -16,7 +16,7 @@ fn a_client_goes_on_where_it_was() {
         }
         assert_eq!(peer.requests(5), [10, 11, 12, 13, 14]);
         peer.report(100..103);
-        // What has come before the cut is heard before the cut is told.
+        // Reports from before the cut are passed on before the loss is reported.
         drop(peer);
         let mut events = lost(&mut client);
         assert_eq!(words(&events), ["connected", "report 100", "report 101", "report 102", "disconnected"]);
@@ -50,7 +50,7 @@ fn what_a_heartbeat_confirms_is_not_handed_back() {
     reports(&mut client, 1);
     drop(peer);
     lost(&mut client);
-    // A journal that has lost its end forgets what it took, and says again what it said.
+    // A journal that has lost its end forgets requests that it took, and sends reports again.
     oms.accept().let_in(welcome(2, 0));
     assert_eq!(words(&back(&mut client)), ["connected", "again 0 1", "forgotten 2 4", "not taken 4 4"]);
     assert_eq!(client.since(), Since::Report { journal: JOURNAL, number: 0, last_sum: 0 });
@@ -169,7 +169,7 @@ fn what_the_oms_took_meanwhile_may_be_that_of_another_client() {
     client.send(&order(1)).unwrap();
     drop(peer);
     lost(&mut client);
-    // As many as this one has sent.
+    // The other client has sent as many requests as this one.
     oms.accept().let_in(Welcome { others: 1, ..welcome(1, 0) });
     assert_eq!(words(&back(&mut client)), ["connected", "in doubt 0 1"]);
     assert_eq!(client.send(&order(2)), Ok(1));
@@ -211,7 +211,7 @@ fn what_was_answered_is_not_in_doubt() {
         client.send(&order(id)).unwrap();
     }
     peer.requests(3);
-    // Also a report that answers nothing, and one of an order that was answered before.
+    // Also a report that answers no request, and a report of an order that was answered before.
     for (number, id) in [(0, 1), (1, 0), (2, 1), (3, 2)] {
         let report = ExecutionReport { client_order_id: ClientOrderId(id), ..report(number) };
         peer.say(Message::ExecutionReport.code(), number, 0, report.as_bytes());
@@ -228,7 +228,7 @@ fn who_is_gone_does_not_come_back() {
     let (mut client, peer) = oms.meet(oms.config(), welcome(0, 0));
     drop(peer);
     lost(&mut client);
-    // Its pause before the next attempt grows.
+    // The pause before the next attempt grows.
     for _ in 0..5 {
         drop(oms.accept());
     }
@@ -274,7 +274,7 @@ fn reports_that_come_with_the_welcome_are_not_slept_over() {
         peer
     });
     let mut client = client.unwrap();
-    // Whoever starts again before it was told of them asks for them.
+    // A client that starts again before these events were reported asks for them.
     assert!(matches!(client.since(), Since::Report { number: 0, .. }), "{:?}", client.since());
     let events = until(&mut client, "what is there", |events| !events.is_empty());
     assert_eq!(words(&events), ["connected", "report 0", "report 1", "report 2"]);

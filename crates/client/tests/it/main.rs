@@ -1,4 +1,4 @@
-//! What a user's program may rely on, against an OMS that says what a test wants it to say.
+//! The promises to a user's program, against an OMS whose frames each test writes.
 
 mod hostile;
 mod logon;

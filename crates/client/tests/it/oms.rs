@@ -1,4 +1,4 @@
-//! The OMS's side of a connection, by hand: real sockets, and every frame is the test's.
+//! The OMS's side of a connection, by hand: real sockets, with every frame written by the test.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -18,16 +18,16 @@ use tickpath_session::{
 };
 use zerocopy::{FromBytes, IntoBytes};
 
-/// How long a fact is waited for before a test fails.
+/// Timeout of each wait before a test fails.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// The right one.
+/// The right password.
 pub const PASSWORD: &str = "correct horse";
 /// The journal of [`welcome`].
 pub const JOURNAL: u64 = 77;
 
 static SECRET: LazyLock<Secret> = LazyLock::new(|| Secret::of(PASSWORD));
 
-/// A place where clients are taken.
+/// A listener for clients.
 pub struct Oms {
     listener: Listener,
     _folder: TempDir,
@@ -80,12 +80,12 @@ impl Oms {
         }
     }
 
-    /// A client of the user `anna`, with the right password.
+    /// Returns a configuration for the user `anna`, with the right password.
     pub fn config(&self) -> Config {
         Config::new(self.url(), "anna", PASSWORD)
     }
 
-    /// The next who connects. Reading and writing wait for long, but not for ever.
+    /// Accepts the next connection. Reads and writes have a long but finite timeout.
     pub fn accept(&self) -> Peer {
         fn patient(socket: SockRef) {
             socket.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -106,7 +106,7 @@ impl Oms {
         Peer { socket, inbox: Inbox::default() }
     }
 
-    /// Whether somebody has connected whom nobody has accepted.
+    /// Returns whether a connection waits to be accepted.
     pub fn is_called(&self) -> bool {
         match &self.listener {
             Listener::Unix(listener, _) => listener.set_nonblocking(true).and_then(|()| listener.accept().map(drop)),
@@ -115,7 +115,7 @@ impl Oms {
         .is_ok()
     }
 
-    /// Runs both sides of a connection that is being made.
+    /// Runs both sides of a connection while it is made.
     pub fn beside<T: Send>(
         &self,
         config: Config,
@@ -128,7 +128,7 @@ impl Oms {
         })
     }
 
-    /// A client that has come in.
+    /// Connects a client, and returns it with its peer.
     pub fn meet(&self, config: Config, welcome: Welcome) -> (Client, Peer) {
         let (client, (peer, _)) = self.beside(config, |mut peer| {
             let logon = peer.let_in(welcome);
@@ -139,7 +139,7 @@ impl Oms {
 }
 
 impl Peer {
-    /// The client's next frame that is no heartbeat; none if it has closed the connection.
+    /// Returns the client's next frame that is no heartbeat; none if the client has closed the connection.
     pub fn hear(&mut self) -> Option<Sent> {
         loop {
             let sent = self.hear_all()?;
@@ -149,7 +149,7 @@ impl Peer {
         }
     }
 
-    /// The client's next frame.
+    /// Returns the client's next frame.
     pub fn hear_all(&mut self) -> Option<Sent> {
         loop {
             if let Some(frame) = self.inbox.next().expect("the client sends frames") {
@@ -168,7 +168,7 @@ impl Peer {
         self.socket.write_all(bytes).expect("the client takes it in time");
     }
 
-    /// The same to a client that may be gone; false if it is.
+    /// Sends bytes to a client that may be gone; returns false if it is.
     pub fn try_say(&mut self, bytes: &[u8]) -> bool {
         self.socket.write_all(bytes).is_ok()
     }
@@ -185,19 +185,19 @@ impl Peer {
         self.say_bytes(&out);
     }
 
-    /// Reports these, by number.
+    /// Sends the reports with these numbers.
     pub fn report(&mut self, numbers: impl IntoIterator<Item = u64>) {
         for number in numbers {
             self.say(Message::ExecutionReport.code(), number, 0, report(number).as_bytes());
         }
     }
 
-    /// Reports this number, whatever it is.
+    /// Sends a report with this number, which need not be the next.
     pub fn report_raw(&mut self, number: u64) {
         self.say(Message::ExecutionReport.code(), number, 0, ExecutionReport::default().as_bytes());
     }
 
-    /// Says how many requests were taken, and that the OMS lives.
+    /// Sends a heartbeat with the number of requests taken.
     pub fn beat(&mut self, next_request: u64) {
         self.say(Kind::Heartbeat.code(), next_request, 0, &[]);
     }
@@ -207,7 +207,7 @@ impl Peer {
         self.say_text(Kind::Refused, refused.as_bytes(), why.as_bytes());
     }
 
-    /// Hears a logon.
+    /// Receives a logon.
     pub fn logon(&mut self) -> (Logon, Vec<u8>) {
         let sent = self.hear().expect("a logon");
         let logon = Logon::read_from_bytes(&sent.payload).expect("a whole logon");
@@ -215,7 +215,8 @@ impl Peer {
         (logon, sent.text)
     }
 
-    /// Hears a logon out, with this secret; gives the last word if it is good.
+    /// Receives a logon with its proof, checked with this secret; returns the server's final message if the proof is
+    /// good.
     pub fn prove(&mut self, secret: &Secret) -> (Logon, Option<Vec<u8>>) {
         let (logon, client_first) = self.logon();
         let (scram, challenge) = ServerLogon::begin(&client_first, None, |user| {
@@ -229,34 +230,34 @@ impl Peer {
         (logon, scram.verify(&proof.text).ok())
     }
 
-    /// The same with the right secret and the right password.
+    /// Receives a logon with its proof, and requires the right password.
     pub fn prove_right(&mut self) -> (Logon, Vec<u8>) {
         let (logon, server_final) = self.prove(&SECRET);
         (logon, server_final.expect("the right password"))
     }
 
-    /// Lets the client in if it knows the password.
+    /// Accepts the client if it knows the password.
     pub fn let_in(&mut self, welcome: Welcome) -> Logon {
         let (logon, server_final) = self.prove_right();
         self.say_text(Kind::Welcome, welcome.as_bytes(), &server_final);
         logon
     }
 
-    /// Sends the client away if it does not.
+    /// Rejects the client if it does not know the password.
     pub fn check_password(&mut self) {
         let (_, server_final) = self.prove(&SECRET);
         assert!(server_final.is_none());
         self.refuse(Refusal::Password, "the user 'anna' or the password is wrong");
     }
 
-    /// The numbers of the next so many requests.
+    /// Returns the numbers of the next requests.
     pub fn requests(&mut self, count: usize) -> Vec<u64> {
         let mut request = |_| self.hear().filter(|sent| Request::read(sent.kind, &sent.payload).is_ok());
         (0..count).map(|turn| request(turn).expect("a request").number).collect()
     }
 }
 
-/// A welcome of session 3.
+/// Returns a welcome to session 3.
 pub fn welcome(next_request: u64, next_report: u64) -> Welcome {
     Welcome {
         version: 1,
@@ -270,7 +271,7 @@ pub fn welcome(next_request: u64, next_report: u64) -> Welcome {
     }
 }
 
-/// An order with this id.
+/// Returns an order with this id.
 pub fn order(id: u64) -> Request {
     Request::New(NewOrder {
         client_order_id: ClientOrderId(id),
@@ -282,12 +283,12 @@ pub fn order(id: u64) -> Request {
     })
 }
 
-/// The report with this number.
+/// Returns the report with this number.
 pub fn report(number: u64) -> ExecutionReport {
     ExecutionReport { client_order_id: ClientOrderId(number + 1000), ..ExecutionReport::default() }
 }
 
-/// Polls until the events so far are enough.
+/// Polls until `enough` accepts the events so far.
 pub fn until(client: &mut Client, what: &str, mut enough: impl FnMut(&[Event]) -> bool) -> Vec<Event> {
     let (clock, mut events) = (HostClock::get().unwrap(), Vec::new());
     let from = clock.ticks();
@@ -300,7 +301,7 @@ pub fn until(client: &mut Client, what: &str, mut enough: impl FnMut(&[Event]) -
     events
 }
 
-/// Polls until the client is over.
+/// Polls until the client has ended.
 pub fn until_over(client: &mut Client) -> (Vec<Event>, ClientError) {
     let (clock, mut events) = (HostClock::get().unwrap(), Vec::new());
     let from = clock.ticks();
@@ -314,7 +315,7 @@ pub fn until_over(client: &mut Client) -> (Vec<Event>, ClientError) {
     }
 }
 
-/// Polls until so many reports have come.
+/// Polls until this many reports have arrived.
 pub fn reports(client: &mut Client, count: usize) -> Vec<Event> {
     until(client, &format!("{count} reports"), |events| {
         events.iter().filter(|event| matches!(event, Event::Report { .. })).count() >= count
@@ -331,7 +332,7 @@ pub fn back(client: &mut Client) -> Vec<Event> {
     until(client, "a connection", |events| events.iter().any(|event| matches!(event, Event::Connected(_))))
 }
 
-/// Events in few words, for comparing.
+/// Returns events in short form, for comparisons.
 pub fn words(events: &[Event]) -> Vec<String> {
     let word = |event: &Event| match event {
         Event::Connected(_) => "connected".to_owned(),

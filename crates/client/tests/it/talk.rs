@@ -1,4 +1,4 @@
-//! What is said while a connection holds.
+//! Messages over a connection that holds.
 
 use tickpath_client::{Client, Event, SendError, Since};
 use tickpath_clock::{Clock, HostClock};
@@ -165,7 +165,7 @@ fn both_sides_say_that_they_live() {
         ..welcome(next_request, next_report)
     };
     let (mut client, mut peer) = oms.meet(oms.config(), quick(0, 0));
-    // Longer than the heartbeat time, kept alive by words alone.
+    // For longer than the heartbeat time, heartbeats alone keep the connection alive.
     let living = std::thread::spawn(move || {
         for turn in 0..4 {
             let beat = peer.hear_all().unwrap();
@@ -181,7 +181,7 @@ fn both_sides_say_that_they_live() {
         client.wait(50_000_000);
         client.poll(|event| assert!(!matches!(event, Event::Disconnected { .. }), "{event:?}")).unwrap();
     }
-    // Now it is silent.
+    // From here on the OMS is silent.
     let _peer = living.join().unwrap();
     let events = lost(&mut client);
     let Some(Event::Disconnected { why }) = events.last() else { panic!("{events:?}") };
@@ -203,8 +203,8 @@ fn a_client_that_closes_says_all_it_has_to_say() {
     assert_eq!(peer.hear(), None);
 }
 
-/// Keeps a client alive for as long as it takes to send four heartbeats: twice the time after which its OMS ends a session.
-/// Each of them names the report that the client still expects.
+/// Keeps a client alive for the time of four heartbeats, twice the time after which its OMS ends a session. Each
+/// heartbeat names the report that the client still expects.
 fn keep_alive(client: &mut Client, mut peer: Peer, next_report: u64) -> Peer {
     let hearing = std::thread::spawn(move || {
         for _ in 0..4 {
@@ -228,7 +228,7 @@ fn a_program_that_takes_no_events_for_a_while_stays_and_misses_none() {
         peer.report(0..3);
         let peer = keep_alive(&mut client, peer, 0);
         assert_eq!(words(&reports(&mut client, 3)), ["connected", "report 0", "report 1", "report 2"]);
-        // The same where the connection was made again meanwhile.
+        // The same after a reconnect.
         drop(peer);
         lost(&mut client);
         let mut peer = oms.accept();

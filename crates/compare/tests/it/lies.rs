@@ -1,4 +1,4 @@
-//! Lies that made-up results can plant, and what a comparison has to say to each.
+//! Lies in planted results, and the comparison's answer to each.
 
 use tickpath_compare::Side;
 
@@ -6,10 +6,10 @@ use super::*;
 
 type Alter = fn(&mut Run);
 
-/// What the run at this place lost.
+/// The number of messages that the run with this index lost.
 type Lost = fn(usize) -> u64;
 
-/// Calls in turn of which the new build is faster, and its counts are these.
+/// Builds calls in turn whose new build is faster and has these counts.
 fn faster_with(alter: Alter) -> Measured {
     let mut measured = steady(Design::InTurn, &[0.7; 8]);
     for pair in pairs_of(&mut measured) {
@@ -25,12 +25,12 @@ fn a_build_that_loses_messages_is_told_however_fast_it_is() {
     let cases: [(&str, Alter, bool); 6] = [
         ("nothing", |_| {}, false),
         ("lost", |run| (run.counts.lost, run.counts.received) = (50, 4_950), true),
-        // Who drops its slow messages and does not count them.
+        // A build that drops its slow messages without counting them.
         ("dropped", |run| run.counts.received = 4_950, true),
-        // Who sends less in the same time loses nothing.
+        // A build that sends less in the same time loses nothing.
         ("sent less", |run| (run.counts.sent, run.counts.received) = (4_000, 4_000), false),
         (
-            // Every order that is slow is kept from its venue: the hop of those that left looks faster.
+            // Slow orders never reach their venue: the hop of the rest looks faster.
             "split",
             |run| {
                 run.hops.insert("t0_t2".to_owned(), Hop { count: 60, p50_ns: Some(700), ..Hop::default() });
@@ -98,7 +98,7 @@ fn a_build_whose_lossy_runs_are_not_valid_is_not_merely_unmeasured() {
     let error = judge(&measured).expect_err("no run of the new build is valid");
     let CompareError::NothingValid { losses, .. } = &error else { panic!("{error}") };
     assert!(losses.iter().any(|loss| loss.contains("400 of 40")), "{error}");
-    // One of them valid: the others' loss is still told.
+    // One run is valid: the others' loss is still reported.
     pairs_of(&mut measured)[0].new.runs[0] = steady_run(1, 0.7);
     let judgement = judge(&measured).expect("one pair is whole");
     assert!(text(&judgement, &[]).contains("NEW loses"), "{judgement:?}");
@@ -140,12 +140,12 @@ fn each_claim_says_for_what_it_was_measured() {
 fn a_limit_that_cannot_be_judged_is_not_kept() {
     let limit: Limit = "t0_t2.p50 > +10%".parse().expect("it is one");
     for (ratios, wanted) in [
-        // One run each, or few: whatever they say.
+        // A single run each, or few: never enough, whatever their values.
         (vec![1.3], "cannot be judged"),
         (vec![1.0], "cannot be judged"),
         (vec![1.3, 1.31, 1.32], "cannot be judged"),
         (vec![1.0, 1.0, 1.0], "cannot be judged"),
-        // Enough: beyond it, within it, and neither.
+        // Enough runs: beyond the limit, within it, and neither.
         (vec![1.3; 7], "exceeded"),
         (vec![1.05; 7], "kept"),
         (vec![1.3, 0.9, 1.25, 1.2, 0.95, 1.3, 1.2], "cannot be judged"),
@@ -156,7 +156,7 @@ fn a_limit_that_cannot_be_judged_is_not_kept() {
         assert!(told.len() == 1 && told[0].contains(wanted), "{ratios:?}: {told:?}");
         assert!(!told[0].contains("passed"), "{told:?}");
     }
-    // A setting with too many pairs left out binds the limit on all.
+    // A setting with too many pairs left out blocks the limit for all.
     let mut measured = steady(Design::InTurn, &[1.0; 9]);
     pairs_of(&mut measured)[..4].iter_mut().for_each(|pair| pair.new.runs[0].valid = false);
     let judgement = judge(&measured).expect("the others are valid");
@@ -182,7 +182,7 @@ fn a_percentile_that_one_side_has_too_few_samples_for_keeps_no_limit() {
     assert_eq!(ending(&judgement, &rulings), Ending::Open);
 }
 
-/// A hop that is not measured any more is no improvement, and no silence.
+/// Checks that a hop that is no longer measured is reported, and is no improvement.
 #[test]
 fn a_hop_that_the_new_build_lacks_is_a_finding() {
     for (lacking, ends) in [(Side::Old, Ending::Good), (Side::New, Ending::Open)] {
@@ -201,7 +201,7 @@ fn a_hop_that_the_new_build_lacks_is_a_finding() {
     }
 }
 
-/// A limit that the interval reaches over is not kept, however far the median is from it.
+/// Checks that a limit inside the interval is not kept, however far the median is from it.
 #[test]
 fn a_limit_is_kept_by_the_whole_interval() {
     let limit: Limit = "t0_t2.p50 > +10%".parse().expect("it is one");

@@ -1,4 +1,4 @@
-//! What a comparison calls changed, and how often it is wrong: simulated builds of which the truth is known.
+//! The verdicts of a comparison and their error rate, on simulated builds with known truth.
 
 mod promise;
 
@@ -13,21 +13,21 @@ mod lies;
 mod own;
 mod ratios;
 
-/// A text that would steer a terminal or break a table if it were let through.
+/// A text that would steer a terminal or break a table if it were not escaped.
 const HOSTILE: &str = "<script>alert('x')</script>\u{1b}[31m | \"q\", `b` & \u{202e}end\r\n=1+1";
 
 const SCHEMA: &str = include_str!("../../../../docs/result.schema.json");
 
-/// Simulated comparisons of one kind; their seeds are 1 to this.
+/// The number of simulated comparisons of a kind; their seeds are 1 to this number.
 const WORLDS: u64 = 2_000;
 
-/// Hops and where their medians lie.
+/// Hops and their medians.
 const HOPS: [(&str, f64); 2] = [("t0_t2", 1_000.0), ("tick_to_order", 5_000.0)];
 
-/// The percentiles p50 to p99.9: how many medians they are, and how far a repeat lies off, as a logarithm.
+/// The percentiles p50 to p99.9: their multiple of the median, and the spread of a repeat, as a logarithm.
 const SHAPE: [(f64, f64); 5] = [(1.0, 0.02), (1.2, 0.02), (1.5, 0.03), (2.5, 0.08), (6.0, 0.3)];
 
-/// Of the repeats this share has a stall that moves the tail by this factor.
+/// The share of repeats with a stall, and the factor by which a stall moves the tail.
 const STALLED: f64 = 0.05;
 const STALL: f64 = 3.0;
 
@@ -175,7 +175,7 @@ fn two_servers_of_one_host_are_two_and_one_that_moved_is_one() {
     for (order, units, servers) in [
         // In turns, as a bench runs them.
         ([(1, 1), (2, 1), (1, 2), (2, 2)], 2, 2),
-        // One after the other, as files that were put together have them.
+        // In succession, as merged files have them.
         ([(1, 1), (1, 2), (2, 1), (2, 2)], 4, 1),
     ] {
         let side = || file(order.map(run).to_vec());
@@ -242,7 +242,7 @@ fn tables_show_what_changed_first_and_are_harmless() {
         (steady(Design::InTurn, &[1.3; 7]), vec!["1.3 µs", "1.300×", "slower", "note"]),
         (steady(Design::Apart, &[1.3]), vec!["one run each: no noise is known", "unknown"]),
     ] {
-        // A figure that jumps further than the median moves, and to both sides.
+        // A figure that jumps further than the median moves, and in both directions.
         for (pair, cost_ns) in pairs_of(&mut measured).iter_mut().zip([400.0, 30.0].into_iter().cycle()) {
             pair.old.runs[0].figures.insert("writer_cost_ns".to_owned(), 100.0);
             pair.new.runs[0].figures.insert("writer_cost_ns".to_owned(), cost_ns);
@@ -321,13 +321,14 @@ fn results_of_two_benches_are_refused_by_name() {
     assert_eq!(error, CompareError::Workloads { old: "path".to_owned(), new: "queue".to_owned() });
 }
 
-/// In how many simulated comparisons this holds. The new build is `factor` times as slow in the median of one hop.
+/// Counts the simulated comparisons in which `holds` is true. The new build is `factor` times as slow in the median of
+/// a hop.
 fn worlds(design: Design, repeats: u32, factor: f64, holds: impl Fn(&Judgement) -> bool) -> u64 {
     let judged = |seed| judge(&world(design, repeats, factor, seed)).expect("both sides measured the same");
     (1..=WORLDS).map(|seed| u64::from(holds(&judged(seed)))).sum()
 }
 
-/// Repeats of two builds. Calls in turn drift together; files do not drift.
+/// Simulates repeats of two builds. Calls in turn drift together; files do not drift.
 fn world(design: Design, repeats: u32, factor: f64, seed: u64) -> Measured {
     let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let mut drift = 1.0;
@@ -341,7 +342,7 @@ fn world(design: Design, repeats: u32, factor: f64, seed: u64) -> Measured {
     put_together(design, pairs)
 }
 
-/// A log-normal repeat whose percentiles share a part of their noise, with a stall now and then.
+/// Simulates a log-normal repeat whose percentiles share a part of their noise, with occasional stalls.
 fn simulated_run(dice: &mut Dice, repeat: u32, drift: f64, factor: f64) -> Run {
     let mut run = Run { target: "shm://".to_owned(), client: "rust".to_owned(), repeat, valid: true, ..Run::default() };
     let level = drift * (0.02 * dice.normal()).exp();
@@ -360,7 +361,7 @@ fn simulated_run(dice: &mut Dice, repeat: u32, drift: f64, factor: f64) -> Run {
     run
 }
 
-/// Repeats without noise, but for the ratios: those of the new build to the old one.
+/// Builds repeats without noise, except for the given ratios of the new build to the old one.
 fn steady(design: Design, ratios: &[f64]) -> Measured {
     let pairs = (1..).zip(ratios).map(|(repeat, ratio)| (steady_run(repeat, 1.0), steady_run(repeat, *ratio)));
     put_together(design, pairs.collect())
@@ -375,7 +376,7 @@ fn steady_run(repeat: u32, slower: f64) -> Run {
     run
 }
 
-/// Runs of the old and of the new build, in pairs.
+/// Combines runs of the old and of the new build in pairs.
 fn put_together(design: Design, pairs: Vec<(Run, Run)>) -> Measured {
     match design {
         Design::Apart => {
@@ -408,7 +409,7 @@ fn change<'a>(judgement: &'a Judgement, name: &str) -> &'a Change {
 struct Dice(u64);
 
 impl Dice {
-    /// Above 0 and up to 1.
+    /// Returns a uniform value above 0 and up to 1.
     fn uniform(&mut self) -> f64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -416,7 +417,7 @@ impl Dice {
         ((self.0 >> 11) + 1) as f64 / (1u64 << 53) as f64
     }
 
-    /// The standard normal distribution, after Box and Muller.
+    /// Returns a value of the standard normal distribution, after Box and Muller.
     fn normal(&mut self) -> f64 {
         let (radius, angle) = (self.uniform(), self.uniform());
         (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()

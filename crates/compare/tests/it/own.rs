@@ -1,9 +1,9 @@
-//! Hops of a user's own code: compared as any other, and bound by limits.
+//! Hops of a user's own code: compared like any other hop, and bound by limits.
 
 use tickpath_compare::{Limit, Measured, Pair, Ruled, Verdict, judge, text, value};
 use tickpath_result::{Hop, ResultFile, Run};
 
-/// Five results of a process each, put together, as `tickpath report` does it.
+/// Builds a file of five merged results, each from a process, like `tickpath report`.
 fn file(decode_ns: u64) -> ResultFile {
     let run = |more: u64| {
         let mut run = Run { target: "own://".to_owned(), client: "python".to_owned(), repeat: 1, ..Run::default() };

@@ -1,4 +1,4 @@
-//! Promises: read or refused, and held against one run.
+//! Promises: parsed or refused, and checked against a run.
 
 use tickpath_compare::Promise;
 use tickpath_result::{Hop, Run};

@@ -1,16 +1,16 @@
-//! The home of ratios: what an interval holds and how often, and what has no ratio.
+//! Ratios: the coverage of intervals, and the cases without a ratio.
 
 use tickpath_compare::{CONFIDENCE, Line, in_turn, pairs_needed, table};
 
 use super::*;
 
-/// Simulated tables of one kind; their seeds are 1 to this.
+/// The number of simulated tables of a kind; their seeds are 1 to this number.
 const TABLES: u64 = 2_000;
 
-/// What A really takes, in times of B.
+/// A's true time, as a multiple of B's.
 const TRUE: f64 = 1.3;
 
-/// Pairs whose middle ratio is `TRUE`: a drift that both halves see, noise of each, and a stall now and then.
+/// Simulates pairs whose middle ratio is `TRUE`: a drift of both halves, noise of each, and occasional stalls.
 fn pairs(dice: &mut Dice, count: u32) -> Vec<[Option<f64>; 2]> {
     let one = |dice: &mut Dice, level: f64| {
         let stall = if dice.uniform() < 0.1 { 4.0 } else { 1.0 };
@@ -37,7 +37,7 @@ fn all_intervals_of_a_table_hold_as_often_as_they_say() {
             found.iter().all(|one| one.low <= Some(TRUE) && Some(TRUE) <= one.high)
         });
         let held = 100.0 * held.count() as f64 / TABLES as f64;
-        // What chance takes from two thousand tables.
+        // The margin for chance in two thousand tables.
         assert!(held >= level - 1.5, "{lines} lines of {count} pairs: {held} %, stated {level} %");
         let is_full = count >= pairs_needed(lines);
         assert_eq!(level >= 100.0 * CONFIDENCE, is_full, "{lines} lines of {count} pairs: stated {level} %");
@@ -107,18 +107,18 @@ fn runs_are_paired_and_what_cannot_be_compared_is_told() {
     let mut slow: Vec<Run> = (1..=6).map(|repeat| run(repeat, 300, Some(1e4))).collect();
     let found = compared(&slow, &fast, "one_way.p50_ns");
     assert_eq!((found[0].ratio, found[0].pairs, &found[0].note), (Some(3.0), Some(6), &None));
-    // A half that is not valid takes its pair with it, on both sides alike.
+    // An invalid half invalidates its pair, on both sides alike.
     slow[1].valid = false;
     for (a, b) in [(&slow, &fast), (&fast, &slow)] {
         let found = compared(a, b, "one_way.p50_ns");
         assert_eq!(found[0].pairs, Some(5));
         assert!(found[0].note.as_ref().is_some_and(|note| note.contains("1 of 6 pairs")), "{found:?}");
     }
-    // Nothing valid, or nothing measured, is no line.
+    // Without valid or measured pairs there is no line.
     slow.iter_mut().for_each(|run| run.valid = false);
     assert_eq!(compared(&slow, &fast, "one_way.p50_ns"), []);
     assert_eq!(compared(&fast, &fast, "service.p50_ns"), []);
-    // A time at 900 messages a second is none of ten thousand, nor is that of who goes as fast as it can.
+    // A time at 900 messages a second has no ratio to a time at ten thousand, nor has a time at full speed.
     for (rate, ratio) in [(Some(900.0), None), (None, None), (Some(9_999.0), Some(3.0))] {
         let slow: Vec<Run> = (1..=6).map(|repeat| run(repeat, 300, rate)).collect();
         let found = compared(&slow, &fast, "one_way.p50_ns");

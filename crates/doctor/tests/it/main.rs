@@ -1,4 +1,4 @@
-//! What the doctor finds on hosts that tests lay out as folders, and on brokers that are none.
+//! Findings of the doctor on hosts that tests lay out as folders, and on servers that are no brokers.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -58,14 +58,14 @@ fn each_finding_follows_from_what_the_host_tells() {
         ("real-time priority", "proc/self/status", "Uid:\t0\t0\t0\t0\n", Good),
         ("real-time priority", "proc/self/status", "Uid:\t1000\t1000\t1000\t1000\n", CostsLatency),
         ("hypervisor", "proc/cpuinfo", "flags : fpu hypervisor nonstop_tsc\n", CostsLatency),
-        // It tells of its one state that leaving it takes a microsecond.
+        // The host's only idle state reports an exit latency of a microsecond.
         ("deepest idle state", "sys/devices/system/cpu/cpuidle/current_driver", "haltpoll\n", Unknown),
     ] {
         check(name, file, text, state);
     }
 }
 
-/// A user that systemd knows, and that does not linger.
+/// A user that systemd knows, without lingering.
 #[test]
 fn files_that_a_logout_removes_are_at_risk() {
     let root = tempdir().expect("a folder");
@@ -111,7 +111,7 @@ fn a_running_oms_with_a_low_limit_of_open_files_is_found() {
     }
 }
 
-/// One file alone leads to this state.
+/// Checks that a single file leads to this state.
 fn check(name: &str, file: &str, text: &str, state: State) {
     let root = tempdir().unwrap();
     let path = root.path().join(file);
@@ -137,7 +137,7 @@ fn processors_are_what_they_do_to_each_other() {
     for (others, state, words) in [
         (vec![], State::Unknown, "not told here"),
         (vec![one(1, 27.0, 1.9)], State::CostsLatency, "a thread of the same core: CPU 1 (27 ns, busy together 1.9"),
-        // Some cores are as near as threads of one core elsewhere.
+        // Some cores are as close to each other as the threads of one core are on other hosts.
         (vec![one(1, 27.0, 1.02)], State::Good, "near: CPU 1 (27 ns)"),
         (vec![one(1, 52.0, 1.0), one(2, 205.0, 1.0)], State::Good, "near: CPU 1 (52 ns); far: CPU 2 (205 ns)"),
         (
@@ -229,7 +229,7 @@ fn a_broker_that_cannot_be_asked_is_a_finding_with_the_reason() {
     assert!(!format!("{:?}", broker("redis://:secret@127.0.0.1:1")).contains("secret"));
 }
 
-/// A server that says this to everybody, whatever it is asked, until the test ends.
+/// Starts a server that answers every request with these bytes, until the test ends.
 fn answering(bytes: &'static [u8]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();

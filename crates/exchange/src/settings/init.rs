@@ -1,4 +1,4 @@
-//! The file of a first venue, which works as it is beside that of a first OMS.
+//! A first `exchange.toml`, which works unchanged beside the first configuration of an OMS.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -6,26 +6,26 @@ use std::path::{Path, PathBuf};
 
 const EXCHANGE: &str = include_str!("exchange.toml");
 
-/// Why there is no file.
+/// Error of [`init`]: no file was written.
 #[derive(Debug, thiserror::Error)]
 pub enum InitError {
-    /// Something is there.
+    /// The file exists already.
     #[error("{file} is there already, and nothing is written over; name another folder", file = file.display())]
     Exists {
-        /// What.
+        /// Existing file.
         file: PathBuf,
     },
     /// The file cannot be written.
     #[error("{file}: cannot be written ({reason}); name a folder that this user may write to", file = file.display())]
     Write {
-        /// Which.
+        /// File that was to be written.
         file: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         reason: io::Error,
     },
 }
 
-/// Writes `exchange.toml` into a folder, and gives its path. The table of instruments that it names is the OMS's.
+/// Writes `exchange.toml` into a folder. Returns its path; the table of instruments that the file names is the OMS's.
 pub fn init(folder: &Path) -> Result<PathBuf, InitError> {
     let file = folder.join("exchange.toml");
     let wrong = |reason| InitError::Write { file: file.clone(), reason };

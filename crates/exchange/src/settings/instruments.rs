@@ -1,22 +1,22 @@
-//! The columns `symbol`, `number` and `venue` of the table of instruments that the OMS reads, too.
+//! Reader of the columns `symbol`, `number` and `venue` of the table of instruments, which the OMS reads as well.
 //!
-//! The first line names the columns, in any order; others than these are the OMS's. Empty lines and lines that begin with
-//! `#` are left out. Cells have no quotes.
+//! The first line names the columns, in any order; further columns are for the OMS alone. Empty lines and lines that
+//! begin with `#` are skipped. Cells have no quotes.
 
 use std::path::Path;
 
 use tickpath_market::{Symbol, SymbolId, VenueId};
 use tickpath_settings::{Mistakes, SettingsError, read_text};
 
-/// Numbers of symbols are below this.
+/// Upper bound of symbol numbers, exclusive.
 const SYMBOLS: u32 = (1 << 16) - 1;
 
 const COLUMNS: [&str; 3] = ["symbol", "number", "venue"];
 
-/// Reads what is of this venue, which stands there by its number or by what it is called.
+/// Reads the instruments of this venue, which the table names by its number or by `calls`, its name.
 pub(super) fn read(file: &Path, venue: VenueId, calls: Option<&str>) -> Result<Vec<(Symbol, SymbolId)>, SettingsError> {
     let text = read_text(file)?;
-    // Spreadsheets write a mark of the byte order before the first line.
+    // Spreadsheets write a byte order mark before the first line.
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
     let mut mistakes = Mistakes::none(file);
@@ -42,7 +42,7 @@ pub(super) fn read(file: &Path, venue: VenueId, calls: Option<&str>) -> Result<V
     Ok(mistakes.or(listed)?)
 }
 
-/// Where the columns stand.
+/// Returns the indices of the needed columns, and adds a mistake for each missing one.
 fn columns(line: usize, head: &str, mistakes: &mut Mistakes) -> Option<[usize; 3]> {
     let head: Vec<&str> = head.split(',').map(str::trim).collect();
     let place = |name: &str| head.iter().position(|column| *column == name);

@@ -1,4 +1,4 @@
-//! Random commands over few prices, so that much happens; and, if wanted, hostile ones.
+//! Random commands at few prices, so that many orders meet; optionally with hostile commands.
 
 use tickpath_exchange::{FillError, Venue};
 use tickpath_market::{
@@ -6,10 +6,10 @@ use tickpath_market::{
     ReplaceOrder, Request, StatusRequest, SymbolId, TopOfBook,
 };
 
-/// How many symbols the commands use; hostile ones also name others.
+/// Number of symbols that the commands use; hostile commands also name others.
 pub const SYMBOLS: u32 = 2;
 
-/// What can be done to a venue.
+/// An action on a venue.
 #[derive(Debug, Clone, Copy)]
 pub enum Command {
     Request(Request),
@@ -24,11 +24,11 @@ pub struct Commands {
     state: u64,
     hostile: bool,
     last_id: u64,
-    /// The last fill that was seen.
+    /// The last fill that was reported.
     last_fill: u64,
 }
 
-/// The seed from the environment, or a fixed one. It is printed, so that a failed run can be repeated.
+/// Returns the seed from the environment, or a fixed seed, and prints it, so that a failed run can be repeated.
 pub fn seed() -> u64 {
     let seed = std::env::var("TICKPATH_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(20_240_229);
     println!("TICKPATH_SEED={seed}");
@@ -36,7 +36,7 @@ pub fn seed() -> u64 {
 }
 
 impl Command {
-    /// Applies the command; the reports of this command alone.
+    /// Applies the command and returns its reports.
     pub fn apply(&self, venue: &mut Venue, stamp: u64) -> Result<Vec<ExecutionReport>, FillError> {
         let mut reports = Vec::new();
         let done = match *self {
@@ -66,7 +66,7 @@ impl Commands {
         Self { state: seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1, hostile, last_id: 0, last_fill: 0 }
     }
 
-    /// The next command.
+    /// Draws the next command.
     pub fn draw(&mut self) -> Command {
         match self.below(400) {
             0..=189 => Command::Request(Request::New(self.new_order())),
@@ -81,7 +81,7 @@ impl Commands {
         }
     }
 
-    /// Takes note of fills, so that later commands change some of them.
+    /// Records fills, so that later commands change some of them.
     pub fn see(&mut self, reports: &[ExecutionReport]) {
         self.last_fill = reports.iter().map(|report| report.exec_id.0).fold(self.last_fill, u64::max);
     }
@@ -145,7 +145,7 @@ impl Commands {
         }
     }
 
-    /// A fill not far back: one that holds, one that was taken back, one of yesterday, or none.
+    /// Draws a recent fill: valid, busted, of an earlier day, or nonexistent.
     fn fill(&mut self) -> ExecId {
         ExecId((self.last_fill + 1).saturating_sub(self.below(40)))
     }
@@ -178,7 +178,7 @@ impl Commands {
         ClientOrderId(self.last_id)
     }
 
-    /// An id not far back: of an order that works, of one that is done, or of none.
+    /// Draws a recent id: of an open order, of a finished order, or of none.
     fn recent_id(&mut self) -> ClientOrderId {
         ClientOrderId(self.last_id.saturating_sub(self.below(60)).max(1))
     }
@@ -194,7 +194,7 @@ impl Commands {
         Price(95 + self.below(10) as i64)
     }
 
-    /// Mostly small; at times large enough to clear a side.
+    /// Draws a quantity, mostly small; sometimes large enough to clear a side.
     fn quantity(&mut self) -> Quantity {
         if self.hostile_one_in(100) {
             return Quantity(self.pick(&[0, -1, i64::MAX, i64::MAX, i64::MIN]));
@@ -218,7 +218,7 @@ impl Commands {
         self.below(n) == 0
     }
 
-    /// Xorshift, its upper bits.
+    /// Draws a number below `n` from the upper bits of a xorshift generator.
     fn below(&mut self, n: u64) -> u64 {
         self.state ^= self.state << 13;
         self.state ^= self.state >> 7;

@@ -1,4 +1,4 @@
-//! The venue and the naive one take the same commands, and must say the same.
+//! The venue and the naive venue take the same commands, and must return the same reports.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::mem::{self, Discriminant};
@@ -43,25 +43,25 @@ fn the_venue_does_what_the_naive_one_does() {
     seen.check(seed);
 }
 
-/// What was compared.
+/// Coverage of the comparison.
 #[derive(Default)]
 struct Seen {
     types: BTreeMap<u8, u32>,
     reasons: BTreeSet<u16>,
-    /// Statuses that were answered.
+    /// Order statuses in the answers.
     answers: BTreeSet<u8>,
     errors: HashSet<Discriminant<FillError>>,
 }
 
 impl Seen {
-    /// Fails if something hardly happened, and so was hardly compared.
+    /// Panics if an event was too rare to be compared well.
     fn check(&self, seed: u64) {
         let types = [NEW, TRADE, CANCELED, REPLACED, EXPIRED, REJECTED, CANCEL_REJECTED];
         for exec_type in types.into_iter().chain([TRADE_CANCEL, TRADE_CORRECT, ORDER_STATUS]) {
             let count = self.types.get(&exec_type).copied().unwrap_or(0);
             assert!(count >= 100, "seed {seed}: only {count} reports of type {exec_type}, which compares little");
         }
-        // What is refused on order, no rule refuses.
+        // `OnOrder` is a configured rejection, which no rule produces.
         for reject in Reject::ALL.into_iter().filter(|reject| *reject != Reject::OnOrder) {
             assert!(self.reasons.contains(&reject.code()), "seed {seed}: nothing was refused because {reject}");
         }

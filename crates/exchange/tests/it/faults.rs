@@ -1,4 +1,4 @@
-//! What goes wrong on purpose, and only that.
+//! Injected faults, and nothing else that goes wrong.
 
 use tickpath_exchange::{Chance, Faults, Reject};
 use tickpath_market::{ExecType, OrderId, Quantity, Request, Side};
@@ -54,7 +54,7 @@ fn a_delayed_report_leaves_when_its_time_has_come() {
     world.clock.advance(1);
     settle(&mut line);
     assert_eq!(ids(&world), [1]);
-    // Whoever restarts has waited long enough.
+    // A restart ends the wait.
     send(&mut world, 2);
     settle(&mut line);
     drop(line);
@@ -107,7 +107,7 @@ fn send(world: &mut World, id: u64) {
     world.feed(&Step::Command(Command::Request(request)), MORNING);
 }
 
-/// The order of each report, in the order of the lane.
+/// Returns the order of each report, in the order of the lane.
 fn ids(world: &World) -> Vec<u64> {
     world.reports().iter().map(|report| report.order_id).map(|OrderId(id)| id).collect()
 }

@@ -1,5 +1,5 @@
-//! What an exchange bears from strangers: connections without end, names that are no text, more lines than may be known, and
-//! lines without its password.
+//! Resistance of an exchange to strangers: endless connections, names that are no text, more lines than it may know,
+//! and lines without its password.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -13,11 +13,11 @@ use tickpath_venue_tcp::{Address, Password, TcpLine};
 use crate::script::order;
 use crate::sockets::{Site, Wire, until};
 
-/// Open files of an exchange that lacks them, and the connections that it has to bear.
+/// Open files of an exchange that runs short of them, and the connections that it must withstand.
 const FILES: u64 = 40;
 const CROWD: usize = 60;
-/// Heartbeats of the exchange, of a second each, over which its processor time is counted, and the most ticks of it: a spinning
-/// loop takes a hundred a heartbeat.
+/// Heartbeats of the exchange, one second each, over which its processor time is counted, and the max ticks in that
+/// time: a busy loop takes a hundred ticks per heartbeat.
 const HEARTBEATS: u64 = 3;
 const MOST_TICKS: u64 = 120;
 
@@ -33,7 +33,7 @@ fn a_door_that_cannot_take_a_connection_is_left_alone_and_says_why() {
     until(
         || {
             line.turn();
-            // As rarely as it hears one: the exchange has nothing else to do.
+            // As rarely as the exchange sends one: it has nothing else to do.
             if line.heartbeats > heard {
                 heard = line.heartbeats;
                 line.beat();
@@ -45,7 +45,7 @@ fn a_door_that_cannot_take_a_connection_is_left_alone_and_says_why() {
     let used = ticks(exchange.id()) - before;
     assert!(used < MOST_TICKS, "{used} ticks of processor time over {HEARTBEATS} heartbeats");
     assert!(!line.is_closed, "a line that is logged on stays");
-    // Connections that never log on are closed, whether the crowd leaves or not.
+    // Connections that never log on are closed, whether or not the crowd leaves.
     exchange.await_words("further connections are taken again");
     let words = exchange.count("a connection waits and cannot be taken");
     assert_eq!(words, exchange.count("further connections are taken again"), "once for as long as any waits");
@@ -61,7 +61,7 @@ fn a_connection_that_never_logs_on_is_closed_however_much_it_sends() {
     stream.set_nonblocking(true).expect("it can be");
     let mut head = vec![0x40, 0, 0, 0, 140];
     head.resize(24 + 60, 0);
-    // A frame of 64 bytes, a byte at a time, which is never whole.
+    // A frame of 64 bytes, sent byte by byte, that is never complete.
     let mut sent = 0;
     until(
         || {
@@ -91,7 +91,7 @@ fn a_name_of_the_wire_changes_no_terminal() {
     for line in lines {
         assert!(line.contains(r"'desk\u{1b}[2J\r\n@listening on nothing\u{202e}\u{7}'"), "{line}");
     }
-    // However long it is.
+    // The length of the name does not matter.
     let mut wire = Wire::named(&site, 1, 7, &[b'x'; 3_000]);
     wire.await_welcome();
     exchange.await_words("'xxx");
@@ -110,17 +110,17 @@ fn so_many_lines_are_known_and_one_that_is_over_makes_room() {
     let refused = Wire::named(&site, 4, 4, b"one too many").await_refusal();
     assert!(refused.contains("knows 3 lines") && refused.contains("most_lines"), "{refused}");
     exchange.await_words("line 'one too many' was refused");
-    // One is gone, and its order rests.
+    // One line is gone, and its order rests.
     drop(lines.pop());
     exchange.await_words("line 'desk' is gone");
     assert!(Wire::named(&site, 4, 4, b"desk").await_refusal().contains("knows 3 lines"));
-    // Another is gone, and has nothing here any more.
+    // Another line is gone and has no order left.
     let mut over = lines.pop().expect("there are two");
     over.cancel(1);
     over.confirm();
     drop(over);
     until(|| exchange.count("line 'desk' is gone") == 2, || "the end of the line".to_owned());
-    // A restart knows that, too.
+    // A restart keeps that knowledge.
     drop((lines, exchange));
     let _exchange = site.start();
     let mut new = Wire::up(&site, 4, 4);
@@ -156,7 +156,7 @@ fn a_line_proves_the_password_of_the_exchange() {
     assert!(wrong.contains("the password is not that of this exchange's lines"), "{wrong}");
     let none = come_up(&mut tcp_line(&site, None)).expect_err("no password");
     assert!(none.contains("asks its lines for a password") && none.contains("password_file"), "{none}");
-    // Nobody logs on beside the proof.
+    // A logon cannot bypass the proof.
     assert!(Wire::named(&site, 1, 7, b"desk").await_refusal().contains("asks its lines for a password"));
     exchange.await_words("was refused");
 }
@@ -188,7 +188,7 @@ fn tcp_line(site: &Site, password: Option<&str>) -> TcpLine {
     }
 }
 
-/// Connects a line; what it says if it is lost.
+/// Connects a line; returns the reason if the connection is lost.
 fn come_up(line: &mut TcpLine) -> Result<(), String> {
     line.connect(&Resume { journal: 9, oms: 9, incarnation: 1, next_request: 0, next_report: 0 });
     let mut up = None;
@@ -209,7 +209,7 @@ fn come_up(line: &mut TcpLine) -> Result<(), String> {
     up.expect("just there")
 }
 
-/// Processor time of a process so far, in ticks of the kernel's count.
+/// Returns the processor time of a process so far, in kernel ticks.
 fn ticks(pid: u32) -> u64 {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("the process is there");
     let behind = stat.rsplit(')').next().expect("a name stands in brackets");

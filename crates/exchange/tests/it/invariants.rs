@@ -1,5 +1,5 @@
-//! What must hold after every command, whatever the rules in detail. It is checked from outside: from the reports, the
-//! depth and the ticks alone.
+//! Invariants after every command, whatever the rules in detail, checked from outside: from the reports, the depth and
+//! the ticks alone.
 
 use std::collections::BTreeMap;
 
@@ -33,26 +33,26 @@ fn books_stay_uncrossed_and_quantities_are_conserved_by_priority() {
     }
 }
 
-/// What an outsider knows.
+/// Knowledge of an outside observer.
 #[derive(Default)]
 struct Witness {
     seed: u64,
-    /// Of the command.
+    /// Number of the command.
     number: u64,
-    /// What works.
+    /// Open orders.
     orders: BTreeMap<u64, Known>,
-    /// What was done today.
+    /// Orders that were done today.
     done: BTreeMap<u64, Known>,
-    /// Whether an order ends with the day.
+    /// Whether an order ends with the day, by its id.
     day_orders: BTreeMap<u64, bool>,
-    /// The quantity of each fill of today that holds.
+    /// Quantity of each valid fill of today.
     fills: BTreeMap<u64, i64>,
-    /// What is left of the maker's quotes, by symbol and side.
+    /// Remaining quantity of the maker's quotes, by symbol and side.
     quotes: BTreeMap<(SymbolId, Side), i64>,
-    /// Bought less sold by clients in this command, by symbol.
+    /// Quantity bought less sold by clients in this command, by symbol.
     bought: BTreeMap<SymbolId, i64>,
     executions: u64,
-    /// Grows with every order that goes to the end of a queue.
+    /// Counter of orders that went to the end of a queue.
     turn: u64,
 }
 
@@ -68,7 +68,7 @@ struct Known {
 }
 
 impl Known {
-    /// What is filled changes; what is open does not.
+    /// Changes the filled quantity; the open quantity stays.
     fn change_fill(&mut self, difference: i64) {
         self.filled += difference;
         self.total += difference;
@@ -96,7 +96,7 @@ impl Witness {
         self.quotes.insert((tick.symbol, Side::Sell), if ask && market { tick.ask_quantity.0 } else { 0 });
     }
 
-    /// Follows an order through its reports.
+    /// Updates an order by its report.
     fn report(&mut self, report: &ExecutionReport) {
         let id = report.order_id.0;
         if report.exec_type == ExecType::New.code() {
@@ -136,7 +136,7 @@ impl Witness {
         }
     }
 
-    /// A status is what the events said.
+    /// Checks that a status agrees with the earlier reports.
     fn check_status(&self, known: &Known, report: &ExecutionReport) {
         assert_eq!(report.venue_sequence, known.events, "{}: {report:?}", self.place());
         assert_eq!((report.exec_id.0, report.last_quantity.0), (0, 0), "{}: {report:?}", self.place());
@@ -152,7 +152,7 @@ impl Witness {
         assert!(open == 0 || open == known.total - known.filled, "{}: {known:?} {report:?}", self.place());
     }
 
-    /// What rests is no order of the day that ended.
+    /// Checks that no day order rests after the end of its day.
     fn end_day(&mut self) {
         for id in self.orders.keys() {
             assert!(!self.day_orders[id], "{}: {id} is a day order, and rests", self.place());
@@ -194,7 +194,7 @@ impl Witness {
         }
     }
 
-    /// No order that waits on this side is better, or as good and earlier.
+    /// Checks that no resting order on this side is better, or equal and earlier.
     fn check_priority(&self, known: &Known, report: &ExecutionReport) {
         let buys = known.side == Side::Buy.code();
         for (id, other) in self.orders.iter().filter(|(_, o)| o.symbol == known.symbol && o.side == known.side) {
@@ -204,7 +204,7 @@ impl Witness {
         }
     }
 
-    /// What clients trade among themselves is level; the maker has the difference, and no more than it quoted.
+    /// Checks that client trades balance: the maker has the difference, and no more than it quoted.
     fn settle(&mut self) {
         for (symbol, bought) in std::mem::take(&mut self.bought) {
             let side = if bought > 0 { Side::Sell } else { Side::Buy };

@@ -1,4 +1,4 @@
-//! The venue on its lanes: what waits, what is lost, what is refused, and what the journal holds.
+//! The venue on its lanes: waiting, lost and rejected messages, and the records of the journal.
 
 use tickpath_exchange::{OperatorError, RecoverError};
 use tickpath_log::Writer;
@@ -38,13 +38,13 @@ fn lost_lanes_begin_at_their_own_beginning() {
     }
     let mut line = world.open();
     settle(&mut line);
-    // The OMS is away: what is said now is never read.
+    // The OMS is down: reports from now on are never read.
     world.reports = None;
     send(&mut world, cancel(9, 1));
     settle(&mut line);
     drop(line);
     world.lose_lanes(2);
-    // The requests count from zero again, and are others than those that had these numbers before, however many.
+    // Request numbers restart from zero and name other requests than before, however many there are.
     for id in 10..20 {
         send(&mut world, status(id, 1));
     }
@@ -86,7 +86,7 @@ fn garbage_is_counted_and_a_duplicate_delivery_is_not_applied() {
     settle(&mut line);
     assert_eq!((line.refused(), line.missed(), line.venue().working()), (1, 0, 2));
     drop(line);
-    // The line begins with the oldest message of the lane, and all of them are in the journal.
+    // The line starts at the oldest message of the lane, and all of them are in the journal.
     let mut line = world.open();
     settle(&mut line);
     assert_eq!((line.refused(), line.venue().working()), (0, 2));
@@ -147,7 +147,7 @@ fn a_journal_of_something_else_is_refused() {
     world.config.venue.venue = tickpath_market::VenueId(4);
     assert!(matches!(world.try_open(), Err(RecoverError::Differs { venue: 3, .. })));
     world.config.venue = venue;
-    // Room for orders may change from one start to the next.
+    // The capacity for orders may change between starts.
     world.config.venue.expected_orders *= 2;
     settle(&mut world.open());
     let mut journal = Writer::open(&world.config.journal, world.clock.calibration()).expect("nobody writes it");
@@ -191,7 +191,7 @@ fn status(id: u64, original: u64) -> Request {
     Request::Status(StatusRequest { client_order_id, original, ..StatusRequest::default() })
 }
 
-/// The order and the type of each report.
+/// Returns the order and the type of each report.
 fn types(reports: &[ExecutionReport]) -> Vec<(u64, ExecType)> {
     let of = |report: &ExecutionReport| {
         let OrderId(id) = report.order_id;

@@ -1,4 +1,4 @@
-//! The venue through its public interface.
+//! Tests of the venue through its public interface.
 
 mod commands;
 mod compare;

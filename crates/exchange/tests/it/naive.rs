@@ -1,4 +1,5 @@
-//! The plainest venue that follows the rules: a list of orders that is scanned. `compare.rs` sets it beside the real one.
+//! The simplest venue that follows the rules: a list of orders that is scanned. `compare.rs` compares it with the real
+//! venue.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +21,7 @@ const FOK: u8 = 4;
 const ONE_SYMBOL: u8 = 1;
 const ALL_SYMBOLS: u8 = 7;
 
-/// Codes of `ExecType` and `OrdStatus`, as FIX has them.
+/// Codes of `ExecType` and `OrdStatus`, as in FIX.
 pub const NEW: u8 = 0;
 pub const PARTIALLY_FILLED: u8 = 1;
 pub const FILLED: u8 = 2;
@@ -37,11 +38,11 @@ pub const UNKNOWN: u8 = 21;
 
 #[derive(Default)]
 pub struct Naive {
-    /// All that rests, in any order.
+    /// All resting orders, in any order.
     live: Vec<Resting>,
     /// The last report of each order that was done today.
     past: BTreeMap<u64, ExecutionReport>,
-    /// The fills of today that hold: of which order, price and quantity.
+    /// Valid fills of today: order, price and quantity.
     fills: BTreeMap<u64, (u64, i64, i64)>,
     /// Fills before today.
     earlier: u64,
@@ -53,14 +54,14 @@ pub struct Naive {
 
 #[derive(Clone, Copy)]
 struct Resting {
-    /// Zero for a quote.
+    /// Order id; zero for a quote.
     id: u64,
     venue_id: u64,
     symbol: SymbolId,
     account: AccountId,
     side: u8,
     time_in_force: u8,
-    /// Zero for any.
+    /// Limit price; zero for any.
     price: i64,
     total: i64,
     filled: i64,
@@ -68,7 +69,7 @@ struct Resting {
     arrival: u64,
 }
 
-/// What is answered, and when.
+/// The request that a report answers, and its time.
 #[derive(Clone, Copy)]
 struct Cause {
     stamp: u64,
@@ -222,7 +223,7 @@ impl Naive {
         self.earlier = self.executions;
     }
 
-    /// Takes out all orders that are meant, the oldest first.
+    /// Removes all matching orders, the oldest first.
     fn leave(&mut self, cause: Cause, how: u8, meant: impl Fn(&Resting) -> bool, out: &mut Vec<ExecutionReport>) {
         let (mut leaving, staying): (Vec<Resting>, Vec<Resting>) = self.live.iter().partition(|order| meant(order));
         self.live = staying;
@@ -252,7 +253,7 @@ impl Naive {
         }
     }
 
-    /// Changes a fill to another price and quantity, or to none.
+    /// Corrects a fill to another price and quantity, or busts it.
     fn change(
         &mut self,
         stamp: u64,
@@ -367,7 +368,7 @@ impl Naive {
         self.live.push(order);
     }
 
-    /// Trades with the best of all resting orders, again and again.
+    /// Trades with the best resting order, repeatedly.
     fn sweep(&mut self, cause: Cause, taker: &mut Resting, out: &mut Vec<ExecutionReport>) {
         while taker.open() > 0 {
             let Some(at) = self.best_for(taker) else { return };

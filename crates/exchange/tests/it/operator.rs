@@ -1,4 +1,4 @@
-//! What is asked of the venue and what its operator does, a line a case; `script.rs` says how a line is read.
+//! Status requests and operator actions, one case a line; `script.rs` describes the lines.
 
 use tickpath_exchange::FillError;
 use tickpath_market::{
@@ -14,7 +14,7 @@ fn a_status_tells_how_an_order_stands() {
     check("b1 5@100; s2 3@100 | q9 1; q9 2", "S1 3/2=P2; S2 3/0=F2");
     check("b1 5@100; r8 1 7@101 | q9 1", "S1 0/7=N2");
     check("b1 5@100; r8 1 0@101 | q9 1", "S1 0/5=N2");
-    // It is no event, and changes nothing.
+    // A status is no event, and changes nothing.
     check("b1 5@100 | q9 1; q9 1; c9 1; q9 1", "S1 0/5=N1; S1 0/5=N1; C1 0/0; S1 0/0=C2");
 }
 
@@ -28,10 +28,10 @@ fn a_status_tells_how_an_order_ended() {
     check("s1 2@100; b2 5@100 ioc | q9 2", "S2 2/0=X3");
     check("b1 5@100 fok | q9 1", "S1 0/0=X2");
     check("b1 5@100 bad; b2 5@100 sym; b3 0@100 | q9 1; q9 2; q9 3", "S1 0/0=J1#3; S2 0/0=J1#4; S3 0/0=J1#5");
-    // The refusal of a duplicate is no event of the order that had the id first.
+    // The rejection of a duplicate is no event of the order that had the id first.
     check("b1 5@100; b1 5@100 | q9 1", "S1 0/5=N1");
     check("b1 0@100; b1 5@100 | q9 1", "S1 0/0=J1#5");
-    // What was refused because it came too late is none either.
+    // A rejection for lateness is no event either.
     check("b1 5@100; c8 1; c9 1; r9 1 5@100 | q9 1", "S1 0/0=C2");
 }
 
@@ -40,9 +40,9 @@ fn a_status_of_a_stranger_says_so() {
     check("| q9 1", "S1 0/0=J0#7");
     check("| q9 0", "S0 0/0=J0#7");
     check("b1 5@100; c9 1 | q8 9", "S9 0/0=J0#7");
-    // To ask uses no id up.
+    // A status request uses up no id.
     check("q9 1 | b1 5@100; q9 1", "N1 0/5; S1 0/5=N1");
-    // What was done on an earlier day was here, but how it ended is forgotten.
+    // An order of an earlier day is known, but its end is forgotten.
     check("b1 5@100; c9 1; d | q9 1", "S1 0/0=U0#9");
     check("b1 5@100; d | q9 1", "S1 0/0=U0#9");
 }
@@ -107,12 +107,12 @@ fn a_fill_is_taken_back() {
     check(&format!("{traded} | x2; q9 1"), "B1 0/2 3@100; S1 0/2=N3");
     check(&format!("{traded} | x1; q9 2"), "B2 0/0 3@100; S2 0/0=F3");
     check(&format!("{traded}; s3 1@100 | x2; q9 1"), "B1 1/1 3@100; S1 1/1=P4");
-    // What was filled does not come back to the book.
+    // The busted quantity does not return to the book.
     check(&format!("{traded}; x2 | s3 9@100 ioc"), "N3 0/9; T3 2/7@100; T1 2/0@100; X3 2/0");
-    // An order that is done stays done, as it ended.
+    // A finished order keeps its final status.
     check(&format!("{traded}; c9 1 | x2; q9 1; s3 1@100 ioc"), "B1 0/0 3@100; S1 0/0=C4; N3 0/1; X3 0/0");
     check("s1 2@100; b2 5@100 ioc | x1; q9 2", "B2 0/0 2@100; S2 0/0=X4");
-    // Once, and only what there is.
+    // A fill is busted once, and only if it exists.
     let gone = "!the fill 2 was";
     check(&format!("{traded}; x2 | x2; v2 1@100; q9 1"), &format!("{gone}; {gone}; S1 0/2=N3"));
     check(&format!("{traded} | x0; x3; v3 1@100"), &["!no fill of this"; 3].join("; "));
@@ -134,9 +134,9 @@ fn a_fill_is_corrected() {
     check(&format!("{traded} | v2 4@100; q9 1"), "V1 4/2 4@100; S1 4/2=P3");
     check(&format!("{traded} | v1 1@101; q9 2"), "V2 1/0 1@101; S2 1/0=F3");
     check(&format!("{traded}; c9 1 | v2 1@100; q9 1"), "V1 1/0 1@100; S1 1/0=C4");
-    // What holds is what is corrected again, and what is taken back.
+    // Later corrections and busts apply to the corrected fill.
     check(&format!("{traded}; v2 2@99 | v2 4@98; x2; x2"), "V1 4/2 4@98; B1 0/2 4@98; !the fill 2 was");
-    // Refused, and all stays.
+    // Rejected, with no change.
     check(
         &format!("{traded} | v2 0@99; v2 -1@99; q9 1"),
         "!the corrected quantity is; !the corrected quantity is; S1 3/2=P2",
@@ -183,17 +183,17 @@ fn the_day_ends() {
     check("b2 5@100; s1 3@105; b3 1@101 gtc | d", "X2 0/0; X1 0/0");
     check("b1 5@100; s2 3@100 | d", "X1 3/0");
     check("b1 5@100; d | s2 3@100; c9 1", "N2 0/3; K1 0/0#8");
-    // Orders that are good till canceled keep their places, and count on.
+    // Good-till-cancel orders keep their places and their counts.
     check(
         "b1 2@100 gtc; b2 1@100; b3 2@100 gtc; d | s4 3@100",
         "N4 0/3; T4 2/1@100; T1 2/0@100; T4 3/0@100; T3 1/1@100",
     );
     check("b1 5@100 gtc; s2 3@100; d | q9 1; c9 1; q9 1", "S1 3/2=P2; C1 3/0; S1 3/0=C3");
     check("b1 5@100 gtc; d; d | r9 1 6@100; q9 1", "R1 0/6; S1 0/6=N2");
-    // The market stays as the last tick said.
+    // The market stays as of the last tick.
     check("t 1@99 2@105; b1 5@100; d | b2 3@105 ioc", "N2 0/3; T2 2/1@105; X2 2/0");
     check("t 1@99 2@105; b1 1@99; d; t 0@0 0@0 | s2 3@1 ioc", "N2 0/3; X2 0/0");
-    // Ids stay used; a fill of an earlier day stays as it is.
+    // Ids stay used, and a fill of an earlier day cannot be changed.
     check("b1 5@100; d | b1 5@100", "J1 0/0#2");
     check("b1 5@100 gtc; s2 3@100; d | x2; v1 1@1", &["!no fill of this"; 2].join("; "));
     check(
@@ -209,7 +209,7 @@ fn a_day_of_many_orders_leaves_nothing_but_what_is_good_till_canceled() {
     let mut reports = Vec::new();
     for day in 0..3 {
         for id in 1 + day * ORDERS..=(day + 1) * ORDERS {
-            // The epoch of an OMS's start stands in the upper bits of its ids.
+            // The epoch of an OMS's start is in the upper bits of its ids.
             let mut new = order(Side::Buy, 5 << 40 | id, 1, 100);
             new.time_in_force = u8::from(id % 100 == 0);
             venue.request(id, &Request::New(new), &mut reports);

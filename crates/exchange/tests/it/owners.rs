@@ -1,4 +1,4 @@
-//! OMSes with the same order ids at one exchange: each has its own orders, and reaches no others.
+//! OMSes with the same order ids at one exchange: each has its own orders, and cannot reach the orders of others.
 
 use tickpath_exchange::Reject;
 use tickpath_market::{
@@ -26,13 +26,13 @@ fn two_omses_with_equal_order_ids_have_orders_of_their_own() {
     assert_eq!(told(&one.order(Side::Buy, 7, 100)), [(NEW, 7, 0, 100)]);
     assert_eq!(told(&other.order(Side::Buy, 7, 101)), [(NEW, 7, 0, 101)], "the id is another OMS's, too");
     assert_eq!(told(&one.order(Side::Buy, 8, 99)), [(NEW, 8, 0, 99)]);
-    // Each names its own order by the id that both have.
+    // Each OMS names its own order by the shared id.
     assert_eq!(told(&other.cancel(7)), [(CANCELED, 7, 0, 101)]);
     assert_eq!(told(&one.ask(&status(7))), [(ORDER_STATUS, 7, 0, 100)], "the order of the other OMS rests");
-    // What only the other OMS has is unknown, to a cancel as to a question.
+    // An order of the other OMS is unknown to a cancel and to a question.
     assert_eq!(told(&other.cancel(8)), [(CANCEL_REJECTED, 8, UNKNOWN_ORDER, 0)]);
     assert_eq!(told(&other.ask(&status(8))), [(ORDER_STATUS, 8, UNKNOWN_ORDER, 0)]);
-    // They trade with each other, and each is told of its own order by its own id.
+    // They trade with each other, and each receives reports on its own order under its own id.
     assert_eq!(told(&other.order(Side::Sell, 9, 100)), [(NEW, 9, 0, 100), (TRADE, 9, 0, 100)]);
     let from = one.reports.len();
     let mut news = Vec::new();
@@ -45,7 +45,7 @@ fn two_omses_with_equal_order_ids_have_orders_of_their_own() {
         || "the fill".to_owned(),
     );
     assert_eq!(news, [(TRADE, 7, 0, 100)]);
-    // An id is used up for the OMS that has used it.
+    // An id is used up only for the OMS that used it.
     assert_eq!(told(&one.order(Side::Buy, 7, 100)), [(REJECTED, 7, Reject::DuplicateId.code(), 100)]);
     assert_eq!(told(&other.cancel(9)), [(CANCEL_REJECTED, 9, Reject::TooLate.code(), 0)]);
     assert_eq!(told(&one.cancel(8)), [(CANCELED, 8, 0, 99)]);
@@ -80,11 +80,11 @@ fn a_question_after_all_orders_is_answered_with_those_of_its_oms() {
     one.order(Side::Buy, 7, 100);
     one.order(Side::Buy, 8, 99);
     other.order(Side::Buy, 7, 98);
-    // It fills order 7 of the first OMS.
+    // This sale fills order 7 of the first OMS.
     other.order(Side::Sell, 9, 100);
     one.cancel(8);
     one.order(Side::Buy, 6, 97);
-    // The answer goes the way of the question, whatever line its orders came by.
+    // The answer uses the line of the question, whatever line the orders used.
     let mut second = Wire::up(&site, 3, ONE);
     let answer = second.ask(&all(5));
     assert_eq!(
@@ -106,7 +106,7 @@ fn a_question_after_all_orders_is_answered_with_those_of_its_oms() {
         told(&other.ask(&all(6))),
         [(ORDER_STATUS, 7, 0, 98), (TRADE, 9, 0, 100), (ORDER_STATUS, 9, 0, 100), (ORDER_STATUS, 0, 0, 0)]
     );
-    // An OMS without orders is told so; and the question changes nothing.
+    // An OMS without orders gets an empty answer; the question changes nothing.
     let mut third = Wire::up(&site, 4, 0x3333);
     assert_eq!(told(&third.ask(&all(7))), [(ORDER_STATUS, 0, 0, 0)]);
     assert_eq!(told(&second.cancel(6)), [(CANCELED, 6, 0, 97)]);
@@ -126,7 +126,7 @@ fn an_exchange_that_was_killed_knows_whose_its_orders_are() {
     assert_eq!(told(&other.cancel(8)), [(CANCEL_REJECTED, 8, UNKNOWN_ORDER, 0)]);
     assert_eq!(told(&one.cancel(7)), [(CANCELED, 7, 0, 100)]);
     assert_eq!(told(&other.cancel(7)), [(CANCELED, 7, 0, 101)]);
-    // By another line of the same OMS, too.
+    // Another line of the same OMS can cancel it too.
     let mut second = Wire::up(&site, 3, ONE);
     assert_eq!(told(&second.cancel(8)), [(CANCELED, 8, 0, 99)]);
 }
@@ -142,19 +142,19 @@ fn lines_without_an_identity_share_their_orders_and_keep_them_when_they_get_one(
     assert_eq!(told(&second.cancel(1)), [(CANCELED, 1, 0, 100)], "one space, as ever");
     drop(exchange);
     let _exchange = site.start();
-    // The OMS of both is of a later version now.
+    // The OMS of both lines has a later version now.
     let (mut first, mut second) = (first.again(&site, 2, ONE), second.again(&site, 2, ONE));
     let mut stranger = Wire::up(&site, 3, OTHER);
     assert_eq!(told(&stranger.cancel(2)), [(CANCEL_REJECTED, 2, UNKNOWN_ORDER, 0)]);
     assert_eq!(told(&second.cancel(2)), [(CANCELED, 2, 0, 100)]);
     assert_eq!(told(&first.cancel(3)), [(CANCELED, 3, 0, 100)]);
-    // Its lines are no other OMS's from then on.
+    // From then on its lines belong to no other OMS.
     let mut thief = Wire::named(&site, 1, OTHER, b"thief");
     assert!(thief.await_refusal().contains("belong to another OMS"));
 }
 
-/// The naive venue has one space of ids, in which each OMS has its own by a bijection: whatever one OMS asks, it hears what
-/// it would hear if the other had no ids at all.
+/// The naive venue has one id space, in which each OMS has its own part by a bijection: each OMS receives the reports
+/// that it would receive if the other had no ids at all.
 #[test]
 fn two_owners_hear_what_two_naive_spaces_of_ids_tell() {
     let seed = seed();
@@ -164,7 +164,7 @@ fn two_owners_hear_what_two_naive_spaces_of_ids_tell() {
     let mut commands = [Commands::new(seed, false), Commands::new(seed ^ 1, false)];
     let (mut naive, mut expected) = (Naive::default(), [Vec::new(), Vec::new()]);
     for number in 0..REQUESTS {
-        // Uneven turns, so that ids meet in any order.
+        // Irregular turns, so that ids meet in any order.
         let owner = usize::from((number as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 61 < 4);
         let Command::Request(request) = commands[owner].draw() else { continue };
         wires[owner].ask(&request);
@@ -193,7 +193,7 @@ fn two_owners_hear_what_two_naive_spaces_of_ids_tell() {
     }
 }
 
-/// A request with the ids and the account that its owner has in the naive venue.
+/// Returns a request with the ids and the account of its owner in the naive venue.
 fn inward(mut request: Request, owner: u64) -> Request {
     let id = |id: &mut ClientOrderId| id.0 = id.0 * 2 + owner;
     let account = |account: &mut AccountId| account.0 = account.0 * 2 + owner as u32;
@@ -226,7 +226,7 @@ fn inward(mut request: Request, owner: u64) -> Request {
     request
 }
 
-/// The owner of a report of the naive venue, and the report with the owner's ids.
+/// Returns the owner of a report of the naive venue, and the report with the owner's ids.
 fn outward(report: ExecutionReport) -> (usize, ExecutionReport) {
     let (order_id, client_order_id) = (OrderId(report.order_id.0 / 2), ClientOrderId(report.client_order_id.0 / 2));
     let account = AccountId(report.account.0 / 2);

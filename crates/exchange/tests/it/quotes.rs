@@ -1,4 +1,4 @@
-//! A venue without ticks: it quotes what it is told to, and quotes again.
+//! A venue without ticks: it quotes the configured prices, and renews the quotes.
 
 use tickpath_clock::SimulatedClock;
 use tickpath_exchange::Line;
@@ -13,7 +13,7 @@ fn what_is_used_up_is_quoted_again() {
     let mut world = quoting(&[quote(0, 99, 101, 10)]);
     let mut line = world.open_without_ticks();
     for (id, quantity) in [(1, 4), (2, 10), (3, 35)] {
-        // Whatever is asked for, as much as it is.
+        // Every order fills completely, whatever its quantity.
         send(&mut world, id, quantity);
         settle(&mut line);
         assert_eq!(filled(&world, id), quantity, "order {id}");
@@ -39,7 +39,7 @@ fn a_restart_quotes_what_is_to_be_quoted_now() {
     assert_eq!((depth(&line, 0, Side::Sell), depth(&line, 0, Side::Buy)), (vec![], vec![]));
     assert_eq!(depth(&line, 1, Side::Buy), [(48, 10)]);
     drop(line);
-    // Ticks instead, and quotes again.
+    // With ticks instead, then with configured quotes again.
     world.feed(&Step::Command(Command::Tick(quote(0, 9, 11, 10))), MORNING);
     let mut line = world.open();
     settle(&mut line);
@@ -80,7 +80,7 @@ fn quote(symbol: u32, bid: i64, ask: i64, quantity: i64) -> TopOfBook {
     }
 }
 
-/// A buy of the first symbol at the offer.
+/// Buys the first symbol at the offer.
 fn send(world: &mut World, id: u64, quantity: i64) {
     let request = Request::New(order(Side::Buy, id, quantity, 101));
     world.feed(&Step::Command(Command::Request(request)), MORNING);

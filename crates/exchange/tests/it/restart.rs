@@ -1,4 +1,4 @@
-//! A venue that is killed at any point comes back as if nothing had happened: the same lanes, to the byte.
+//! A venue that is killed at any point resumes as if nothing had happened: the same lanes, to the byte.
 
 use tickpath_clock::{Clock, SimulatedClock};
 use tickpath_exchange::{Chance, Faults, Line};
@@ -10,10 +10,10 @@ use crate::commands::{Command, Commands, seed};
 use crate::naive::Naive;
 use crate::world::{Frame, MORNING, Step, World, operate, settle};
 
-/// Steps of a life.
+/// Number of steps of a run.
 const STEPS: usize = 120;
 
-/// What goes wrong on purpose in a life where much does.
+/// Faults of a run with many of them.
 const FAULTS: Faults = Faults {
     seed: 7,
     drop_requests: Chance(100_000),
@@ -82,7 +82,7 @@ fn come_back_from_every_point(faults: Faults) {
     let one = live(&steps, faults);
     for at in 0..STEPS {
         let (before, after) = (one.mark(at), one.mark(at + 1));
-        // The input is in its lane only; or in the journal, with so many of its reports sent.
+        // The input is in its lane only, or in the journal with some of its reports sent.
         let mut points = vec![Point { at, records: before.records, reports: before.reports }];
         if after.records > before.records {
             let reports = before.reports..=after.reports;
@@ -94,7 +94,7 @@ fn come_back_from_every_point(faults: Faults) {
     }
 }
 
-/// Where a life breaks off: during a step, with so much in the journal and in the report lane.
+/// Point of a kill: a step, with the number of records in the journal and of reports in the lane.
 #[derive(Debug)]
 struct Point {
     at: usize,
@@ -102,10 +102,10 @@ struct Point {
     reports: usize,
 }
 
-/// One life, undisturbed.
+/// A run without a kill.
 struct Life {
     world: World,
-    /// After so many steps.
+    /// Marks after each number of steps.
     marks: Vec<Mark>,
 }
 
@@ -121,7 +121,7 @@ impl Life {
     }
 }
 
-/// Steps with as many kinds of things as possible, hostile ones too. The operator's wishes follow the fills.
+/// Draws steps of as many kinds as possible, hostile ones included. The operator's actions follow the fills.
 fn steps(seed: u64) -> Vec<Step> {
     let (mut commands, mut naive) = (Commands::new(seed, true), Naive::default());
     let mut steps = Vec::new();
@@ -148,7 +148,7 @@ fn live(steps: &[Step], faults: Faults) -> Life {
     Life { world, marks }
 }
 
-/// One step, at its time.
+/// Runs one step at its time.
 fn take(world: &mut World, line: &mut Line<SimulatedClock>, number: usize, step: &Step) {
     world.clock.advance(1);
     assert_eq!(world.clock.ticks(), MORNING + 1 + number as u64);
@@ -157,7 +157,7 @@ fn take(world: &mut World, line: &mut Line<SimulatedClock>, number: usize, step:
     settle(line);
 }
 
-/// Makes the world as it was at a point, and lives on from there.
+/// Restores the world at a point, and continues from there.
 fn check_point(steps: &[Step], one: &Life, point: &Point, place: &str) {
     let mut world = World::with(one.world.config.faults);
     for (number, step) in steps[..=point.at].iter().enumerate() {
@@ -182,7 +182,7 @@ fn check_point(steps: &[Step], one: &Life, point: &Point, place: &str) {
     check_end(&world, one, place);
 }
 
-/// Lanes and journal are those of one life, and the books that the journal gives.
+/// Checks that lanes and journal equal those of the run without a kill, and the book that of the journal.
 fn check_end(world: &World, one: &Life, place: &str) {
     assert_same(&world.reports(), &one.world.reports(), place);
     assert!(world.frames("journal") == one.world.frames("journal"), "{place}: the journals differ");

@@ -1,4 +1,4 @@
-//! The rules of matching, a line a case; `script.rs` says how a line is read.
+//! The rules of matching, one case a line; `script.rs` describes the lines.
 
 use tickpath_exchange::Reject;
 use tickpath_market::{
@@ -54,24 +54,24 @@ fn cancels() {
 
 #[test]
 fn replaces() {
-    // The same price and no more than before keeps the place.
+    // The same price and no higher total keep the place.
     check("b1 5@100; b2 5@100; r9 1 2@100 | s3 3@100", "N3 0/3; T3 2/1@100; T1 2/0@100; T3 3/0@100; T2 1/4@100");
     check("b1 5@100; b2 5@100; r9 1 5@100 | s3 1@100", "N3 0/1; T3 1/0@100; T1 1/4@100");
     check("b1 5@100; s2 3@100 | r9 1 4@100", "R1 3/1");
     check("b1 5@100; r9 1 2@100 | s2 5@100 fok", "N2 0/5; X2 0/0");
-    // Anything else goes to the end.
+    // Any other replace goes to the end of the queue.
     check("b1 1@100; b2 1@100; r9 1 2@100 | s3 1@100", "N3 0/1; T3 1/0@100; T2 1/0@100");
     check("b1 1@100; b2 1@101; r9 1 1@101 | s3 1@100", "N3 0/1; T3 1/0@101; T2 1/0@101");
-    // It may trade at once, and the rest works on.
+    // The replaced order may trade at once, and the rest stays open.
     check("s1 1@101; b2 3@100 | r9 2 3@101", "R2 0/3; T2 1/2@101; T1 1/0@101");
     check("s1 3@101; b2 3@100 | r9 2 3@102", "R2 0/3; T2 3/0@101; T1 3/0@101");
     check("s1 1@101; b2 3@100; r9 2 3@101 | s3 2@101", "N3 0/2; T3 2/0@101; T2 3/0@101");
     check("s1 3@101; b2 3@100; r8 2 3@102 | c9 2", "K2 0/0#8");
-    // A total at or below what is filled ends the order.
+    // A total at or below the filled quantity ends the order.
     check("b1 5@100; s2 3@100 | r9 1 3@100", "R1 3/0");
     check("b1 5@100; s2 3@100 | r9 1 2@105", "R1 3/0");
     check("b1 5@100; s2 3@100; r8 1 2@100 | c9 1; s3 1@100", "K1 0/0#8; N3 0/1");
-    // Refused, and the order goes on.
+    // A rejected replace leaves the order as it is.
     check("b1 5@100 | r9 1 0@100; r9 1 -1@100; r9 1 5@0; c9 1", "K1 0/5#5; K1 0/5#5; K1 0/5#6; C1 0/0");
     check("| r9 1 5@100", "K1 0/0#7");
     check("b1 5@100; c8 1 | r9 1 5@100", "K1 0/0#8");
@@ -96,21 +96,21 @@ fn the_maker_quotes_the_recorded_market() {
     check("t 10@99 10@101 | b1 4@101 ioc", "N1 0/4; T1 4/0@101");
     check("t 10@99 10@101 | s1 4@0 mkt", "N1 0/4; T1 4/0@99");
     check("t 10@99 10@101 | b1 4@100 ioc", "N1 0/4; X1 0/0");
-    // Fills use the quote up until the next tick.
+    // Fills use up the quote until the next tick.
     check("t 10@99 10@101; b1 8@101 ioc | b2 4@101 ioc", "N2 0/4; T2 2/2@101; X2 2/0");
     check("t 10@99 10@101; b1 10@101 ioc; t 10@99 10@101 | b2 4@101 ioc", "N2 0/4; T2 4/0@101");
     check("t 10@99 10@101; t 10@104 10@105 | b1 4@101 ioc", "N1 0/4; X1 0/0");
-    // Client orders that a quote crosses fill at their own price, as far as its quantity goes.
+    // Client orders crossed by a quote fill at their own price, up to its quantity.
     check("b1 5@100 | t 10@98 10@99", "T1 5/0@100");
     check("s1 5@100 | t 10@101 1@105", "T1 5/0@100");
     check("b1 5@100; b2 5@101 | t 1@98 7@99", "T2 5/0@101; T1 2/3@100");
     check("b1 5@100; t 10@98 7@99 | b2 9@99 ioc", "N2 0/9; T2 2/7@99; X2 2/0");
     check("b1 5@100 | t 5@100 5@101", "");
-    // A quote waits behind what rests at its price, again after each tick.
+    // A quote queues behind orders at its price, again after each tick.
     check("b1 2@100; t 5@100 5@102 | s2 3@100", "N2 0/3; T2 2/1@100; T1 2/0@100; T2 3/0@100");
     check("t 5@100 5@102; b1 2@100 | s2 3@100", "N2 0/3; T2 3/0@100");
     check("t 5@100 5@102; b1 2@100; t 5@100 5@102 | s2 3@100", "N2 0/3; T2 2/1@100; T1 2/0@100; T2 3/0@100");
-    // No price or no quantity is no quote; locked and crossed are no market.
+    // A zero price or quantity is no quote; locked and crossed quotes are no market.
     check("t 0@99 5@101 | s1 1@1 ioc; b2 1@101 ioc", "N1 0/1; X1 0/0; N2 0/1; T2 1/0@101");
     check("t 5@0 5@101 | s1 1@1 ioc", "N1 0/1; X1 0/0");
     check("b1 5@100 | t 5@99 0@98", "");

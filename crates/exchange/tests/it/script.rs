@@ -1,15 +1,15 @@
-//! Cases in a line each: a script of commands, and the reports that it must give.
+//! One-line test cases: a script of commands, and the reports expected of it.
 //!
-//! Commands are separated by `;`, and only the reports of what stands behind the `|` are compared:
-//! `b1 5@100` buys 5 at 100 as order 1 (`s` sells), then perhaps `ioc`, `fok`, `mkt`, `gtc`, `bad` (an unknown side),
-//! `sym` (an unknown symbol) or `a7` (account 7, else it is 4); `c9 1` cancels order 1 as request 9; `r9 1 4@101`
-//! replaces it; `q9 1` asks for its status; `m9 7 4` cancels all of account 4, the 7 being the type; `t 10@99 8@101` is
-//! a tick; `x2` takes fill 2 back, `v2 3@99` corrects it, `d` ends the day.
+//! Commands are separated by `;`, and only the reports of commands after the `|` are compared:
+//! `b1 5@100` buys 5 at 100 as order 1 (`s` sells), optionally `ioc`, `fok`, `mkt`, `gtc`, `bad` (an unknown side),
+//! `sym` (an unknown symbol) or `a7` (account 7, by default 4); `c9 1` cancels order 1 as request 9; `r9 1 4@101`
+//! replaces it; `q9 1` requests its status; `m9 7 4` cancels all of account 4, with 7 as the type; `t 10@99 8@101` is
+//! a tick; `x2` busts fill 2, `v2 3@99` corrects it, `d` ends the day.
 //!
-//! A report is its type (New, Trade, Canceled, Replaced, X expired, J rejected, K cancel or replace rejected, Bust,
-//! V corrected, S status) and its order, then filled/open, the quantity of a changed fill, `@` the price of a fill, `=`
-//! the status and the count of events that a status tells, `#` the reason of a refusal. What the operator is refused is
-//! `!` and the sentence's first words.
+//! A report is its type (New, Trade, Canceled, Replaced, X expired, J rejected, K cancel or replace rejected, Bust, V
+//! corrected, S status) and its order, then filled/open, the quantity of a changed fill, `@` the price of a fill, `=`
+//! the status and the count of events in a status report, `#` the reason of a rejection. A refusal to the operator is
+//! `!` and the first words of the sentence.
 
 use tickpath_exchange::{Config, Venue};
 use tickpath_market::{
@@ -19,7 +19,7 @@ use tickpath_market::{
 
 use crate::commands::Command;
 
-/// The account of an order that names none.
+/// Default account of an order.
 const ACCOUNT: u32 = 4;
 
 pub fn check(script: &str, expected: &str) {
@@ -90,7 +90,7 @@ fn show(report: &ExecutionReport) -> String {
     format!("{letter}{} {filled}/{open}{detail}{reason}", report.order_id)
 }
 
-/// The letter of a status: New, Partially filled, Filled, Canceled, X expired, J rejected, Unknown.
+/// Returns the letter of a status: New, Partially filled, Filled, Canceled, X expired, J rejected, Unknown.
 fn status(code: u8) -> char {
     match OrdStatus::from_code(code) {
         Some(OrdStatus::New) => 'N',

@@ -1,4 +1,4 @@
-//! A venue that serves an OMS: which comes, goes, comes back, and loses its lanes. The OMS is played by bare logs.
+//! A venue that serves an OMS, which connects, exits, restarts, and loses its lanes. Bare logs play the OMS.
 
 use std::fs;
 use std::path::PathBuf;
@@ -18,11 +18,11 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::script::order;
 
-/// Looks before a test gives up, and the pause between two: a minute.
+/// Checks before a test gives up, and the pause between two: a minute in total.
 const LOOKS: u32 = 6_000;
 const PAUSE_NS: u64 = 10_000_000;
 
-/// The symbol of the table.
+/// The symbol in the table.
 const SYMBOL: u32 = 2;
 
 #[test]
@@ -53,11 +53,11 @@ fn an_oms_that_comes_back_hears_what_happened_while_it_was_away() {
         drop(oms);
         venue.await_count("has gone; 1 order rests", life);
         feed.tick(90, 99);
-        // It starts where it was.
+        // The OMS resumes with its lanes.
         oms = scene.take_up_oms();
         venue.await_count("serving the OMS", life + 1);
         oms.await_filled(life as u64, 5);
-        // The next one rests, too: what the market does before a request is seen before it.
+        // The next order rests, too: ticks before a request are read before it.
         feed.tick(90, 101);
         oms.send(1 + life as u64, 5);
         oms.await_reports(oms.told.len() + 1);
@@ -74,7 +74,7 @@ fn lanes_that_are_made_anew_are_joined() {
     oms.await_reports(1);
     for incarnation in 2..5 {
         drop(oms);
-        // Whoever makes lanes anew cannot while the venue reads them: it must have left.
+        // New lanes cannot be made while the venue reads the old ones: it must have released them.
         until(|| retire(&scene.lane("requests")).is_ok(), "the lane's end");
         retire(&scene.lane("reports")).expect("nobody reads it");
         oms = scene.make_oms(incarnation);
@@ -82,7 +82,7 @@ fn lanes_that_are_made_anew_are_joined() {
         oms.await_reports(1);
         venue.await_count("serving the OMS", incarnation as usize);
     }
-    // Taken away under an OMS that lives on.
+    // Removed under a running OMS.
     for what in ["requests", "reports"] {
         scene.lane(what).remove().expect("it is there");
     }
@@ -91,7 +91,7 @@ fn lanes_that_are_made_anew_are_joined() {
     let mut oms = scene.make_oms(5);
     oms.send(5, 5);
     oms.await_reports(1);
-    // And replaced in one go.
+    // Replaced in one step.
     for what in ["requests", "reports"] {
         scene.lane(what).remove().expect("it is there");
     }
@@ -111,7 +111,7 @@ fn a_second_venue_is_refused() {
     let second = || run(HostClock::get().expect("a clock"), scene.settings(), &Orders::default(), &mut |_| {});
     let e = second().expect_err("the journal is written");
     assert!(matches!(e, ServerError::Runs { pid, .. } if pid == std::process::id()), "{e}");
-    // With a journal of its own it still has no lanes.
+    // Even with a journal of its own it has no lanes.
     scene.rewrite("journal = 'journal'", "journal = 'other'");
     let e = second().expect_err("the lane is written");
     assert!(matches!(e, ServerError::Open(OpenError::HasWriter { .. })), "{e}");
@@ -124,7 +124,7 @@ fn a_venue_that_never_had_an_oms_stops() {
     let venue = scene.start();
     venue.await_words("waiting for");
     assert_eq!(count(&venue.stop(), "stopped"), 1);
-    // Of an OMS that was there, the lanes.
+    // Lanes of an OMS that was there.
     drop(scene.make_oms(1));
     let venue = scene.start();
     venue.await_words("are there; waiting for it");
@@ -173,7 +173,7 @@ fn quotes_are_published() {
     venue.await_words("waiting for");
     let mut market = Reader::open(&scene.ticks, Start::Oldest, Registration::Registered).expect("the topic is there");
     let mut told = Vec::new();
-    // It says so again: a price that nobody repeats is stale.
+    // The quote is sent again: a price that is not repeated is stale.
     until(
         || {
             let tick = |next: Next<'_>| match next {
@@ -191,7 +191,7 @@ fn quotes_are_published() {
     venue.stop();
 }
 
-/// The files of a venue and the places of its lanes.
+/// Files of a venue and the places of its lanes.
 struct Scene {
     clock: HostClock,
     oms: String,
@@ -201,7 +201,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// With more lines in its file, in which `$oms` is what its OMS is called.
+    /// Makes a scene with more lines in its file, in which `$oms` stands for the name of its OMS.
     fn new(more: &str) -> Self {
         static SCENES: AtomicU64 = AtomicU64::new(0);
         let oms = format!("venue-server-{}-{}", std::process::id(), SCENES.fetch_add(1, Ordering::Relaxed));
@@ -225,7 +225,7 @@ impl Scene {
         Settings::read(&self.file).unwrap_or_else(|wrong| panic!("{wrong}"))
     }
 
-    /// The venue on a thread of its own.
+    /// Starts the venue on a thread of its own.
     fn start(&self) -> Running {
         let (settings, orders, told) = (self.settings(), Orders::default(), Arc::new(Mutex::new(Vec::new())));
         let (clock, their_orders, says) = (self.clock, orders.clone(), told.clone());
@@ -241,7 +241,7 @@ impl Scene {
         Place::shared_memory(&format!("{}.v3.{what}", self.oms)).expect("a good name")
     }
 
-    /// An OMS that makes its lanes, as the life of this number: its reader of reports comes last.
+    /// Makes the lanes of an OMS with this incarnation; its reader of reports comes last.
     fn make_oms(&self, incarnation: u64) -> Oms {
         let owner = Owner { journal: 7, incarnation, base: 0 };
         let make = |what| {
@@ -254,7 +254,7 @@ impl Scene {
         self.oms(requests)
     }
 
-    /// An OMS that goes on with its lanes.
+    /// Starts an OMS that resumes with its lanes.
     fn take_up_oms(&self) -> Oms {
         let config = LogConfig { mandatory: true, ..LogConfig::topic(self.lane("requests"), Policy::Fail) };
         self.oms(Writer::open(&config, self.clock.calibration()).expect("nobody else writes it"))
@@ -282,7 +282,7 @@ impl Drop for Scene {
     }
 }
 
-/// A venue that runs, and what it has told; it is told to stop when this is dropped.
+/// A running venue and its log lines; dropping it stops the venue.
 struct Running {
     orders: Orders,
     told: Arc<Mutex<Vec<String>>>,
@@ -309,7 +309,7 @@ impl Running {
         );
     }
 
-    /// Stops it; gives all that it has told.
+    /// Stops the venue and returns all its log lines.
     fn stop(mut self) -> Vec<String> {
         self.orders.stop.store(true, Ordering::Release);
         let ended = self.thread.take().expect("it is stopped once").join().expect("it does not panic");
@@ -327,7 +327,7 @@ impl Drop for Running {
     }
 }
 
-/// The other ends of the lanes.
+/// The OMS's ends of the lanes.
 struct Oms {
     clock: HostClock,
     requests: Writer,
@@ -336,7 +336,7 @@ struct Oms {
 }
 
 impl Oms {
-    /// A buy of so many at 100.5, once the venue is there.
+    /// Sends a buy of this quantity at 100.5, once the venue is there.
     fn send(&mut self, id: u64, quantity: i64) {
         let limit = Price::from_whole(100).0 + Price::from_whole(1).0 / 2;
         let order = order(Side::Buy, id, Quantity::from_whole(quantity).0, limit);
@@ -355,7 +355,7 @@ impl Oms {
         );
     }
 
-    /// Waits until so much of an order is filled, and no more.
+    /// Waits until exactly this quantity of an order is filled.
     fn await_filled(&mut self, id: u64, quantity: i64) {
         let mut filled = 0;
         until(
@@ -381,14 +381,14 @@ impl Oms {
     }
 }
 
-/// Who publishes ticks.
+/// Publisher of ticks.
 struct Feed {
     clock: HostClock,
     log: Writer,
 }
 
 impl Feed {
-    /// Ten at each side.
+    /// Publishes a tick with ten at each side.
     fn tick(&mut self, bid: i64, ask: i64) {
         let size = Quantity::from_whole(10);
         let (bid, ask) = (Price::from_whole(bid), Price::from_whole(ask));
@@ -403,7 +403,7 @@ fn count(told: &[String], words: &str) -> usize {
     told.iter().filter(|sentence| sentence.contains(words)).count()
 }
 
-/// Looks again and again, with a bound.
+/// Polls until the condition holds, with a time limit.
 fn until(mut is_so: impl FnMut() -> bool, what: &str) {
     for _ in 0..LOOKS {
         if is_so() {

@@ -1,4 +1,4 @@
-//! The venue's files: what is taken, and every mistake with its line.
+//! The venue's files: accepted settings, and a message with the line for every mistake.
 
 use std::fs;
 use std::path::Path;
@@ -21,7 +21,7 @@ fn the_first_file_is_good() {
     assert!(settings.journal.is_absolute() && !settings.faults.is_any());
     let again = init(&desk).expect_err("nothing is written over");
     assert!(matches!(again, InitError::Exists { .. }), "{again}");
-    // What stands behind a # is what holds without it, but for ticks, sockets and a CPU.
+    // The commented keys show the defaults, except for ticks, sockets and a CPU.
     let text = fs::read_to_string(&file).expect("it is there");
     let keys =
         text.lines().filter_map(|line| line.strip_prefix('#').filter(|key| key.starts_with(char::is_alphabetic)));
@@ -105,7 +105,7 @@ fn every_mistake_of_the_table_is_told_with_its_line() {
     ] {
         check(&told(read_both(LEAST, table)), "table.csv", line, words);
     }
-    // Both files at once; what is of other venues is theirs.
+    // Mistakes of both files at once; rows of other venues are ignored.
     let told = told(read_both(&format!("{LEAST}x = 1\n"), "symbol,number,venue\nA,x,3\nB,x,4\n"));
     assert_eq!(told.lines().count(), 2, "{told}");
     assert!(read_both(LEAST, "symbol,number,venue\nA,x,4\n").expect("it is good").doubts()[0].contains("every order"));
@@ -115,7 +115,7 @@ fn read(more: &str) -> Result<Settings, String> {
     read_both(&format!("{LEAST}{more}"), TABLE)
 }
 
-/// Reads these two files; as text, what is wrong with them.
+/// Reads these two files; the error is the text of their mistakes.
 fn read_both(text: &str, table: &str) -> Result<Settings, String> {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let file = folder.path().join("exchange.toml");
@@ -129,7 +129,7 @@ fn told(read: Result<Settings, String>) -> String {
     read.expect_err("it has a mistake")
 }
 
-/// One sentence, at this line.
+/// Checks that the text is a single message at this line with these words.
 fn check(told: &str, file: &str, line: usize, words: &str) {
     assert!(told.starts_with(&format!("{file}:{line}: ")) && told.contains(words), "no '{words}' at {line}: {told}");
     assert_eq!(told.lines().count(), 1, "{told}");

@@ -1,4 +1,4 @@
-//! An exchange in a process of its own, and lines to it that speak its protocol by their frames.
+//! An exchange in a process of its own, and lines to it that use its protocol frame by frame.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -18,15 +18,15 @@ use zerocopy::FromBytes;
 
 use crate::script::order;
 
-/// Looks before a test gives up, and the pause between two: a minute.
+/// Checks before a test gives up, and the pause between two: a minute in total.
 const LOOKS: u32 = 60_000;
 const PAUSE_NS: u64 = 1_000_000;
 
-/// What tells the process which folder is its own, and how many files it may have open.
+/// Environment variables with the folder of the process and its limit of open files.
 const FOLDER: &str = "TICKPATH_TEST_EXCHANGE";
 const FILES: &str = "TICKPATH_TEST_FILES";
 
-/// The process: nothing where no test has started it.
+/// Runs the exchange in a process that a test has started; does nothing otherwise.
 #[test]
 fn exchange_process() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
@@ -40,13 +40,13 @@ fn exchange_process() {
     ran.unwrap_or_else(|e| panic!("{e}"));
 }
 
-/// The folder of an exchange.
+/// Folder of an exchange.
 pub struct Site {
     folder: TempDir,
 }
 
 impl Site {
-    /// An exchange of two symbols, with more lines in its file.
+    /// Makes an exchange of two symbols, with more lines in its file.
     pub fn new(more: &str) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let socket = folder.path().join("exchange.sock");
@@ -75,7 +75,7 @@ impl Site {
         self.start_with(&[])
     }
 
-    /// Starts it with so many files open at most.
+    /// Starts the exchange with a limit of open files.
     pub fn start_with_files(&self, files: u64) -> Process {
         self.start_with(&[(FILES, files.to_string())])
     }
@@ -98,7 +98,7 @@ impl Site {
     }
 }
 
-/// A process of an exchange, which is killed when this is dropped.
+/// Process of an exchange, killed on drop.
 pub struct Process {
     child: Child,
     told: Arc<Mutex<Vec<String>>>,
@@ -109,7 +109,7 @@ impl Process {
         self.child.id()
     }
 
-    /// All lines that it has told.
+    /// Returns all log lines so far.
     pub fn told(&self) -> Vec<String> {
         self.told.lock().expect("nobody panics with it").clone()
     }
@@ -125,13 +125,13 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The process may have ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// A logon as its bytes lie on the wire; the identity is there from version 2 on.
+/// Returns a logon as bytes on the wire; the identity is present from version 2 on.
 pub fn logon(version: u16, journal: u64, oms: u64, (next_request, next_report): (u64, u64)) -> Vec<u8> {
     let mut bytes = b"TICKLINE".to_vec();
     bytes.extend(version.to_le_bytes());
@@ -145,7 +145,7 @@ pub fn logon(version: u16, journal: u64, oms: u64, (next_request, next_report): 
     bytes
 }
 
-/// A line, and what it has heard.
+/// A line and the messages that it received.
 pub struct Wire {
     channel: Channel,
     journal: u64,
@@ -154,7 +154,7 @@ pub struct Wire {
     pub is_closed: bool,
     pub reports: Vec<ExecutionReport>,
     pub heartbeats: u64,
-    /// Reports from before this connection.
+    /// Number of reports before this connection.
     before: u64,
     next_request: u64,
     /// All requests below this number are taken.
@@ -162,7 +162,7 @@ pub struct Wire {
 }
 
 impl Wire {
-    /// A connection that has said nothing.
+    /// Opens a connection that sends nothing.
     pub fn silent(site: &Site) -> Self {
         let stream = UnixStream::connect(site.socket()).expect("it listens");
         stream.set_nonblocking(true).expect("it can be");
@@ -172,26 +172,26 @@ impl Wire {
         Self { channel, journal: 0, welcome, refused, is_closed, reports, heartbeats, before, next_request, taken }
     }
 
-    /// The line with the numbers of this journal, of an OMS of this identity; its name is that of the log.
+    /// Opens a line with the numbers of this journal, for an OMS of this identity, under this name in the log.
     pub fn named(site: &Site, journal: u64, oms: u64, name: &[u8]) -> Self {
         Self::logging_on(site, (2, journal, oms), (0, 0), name)
     }
 
-    /// The same, once it is welcome.
+    /// Opens a line named `desk` and waits for its welcome.
     pub fn up(site: &Site, journal: u64, oms: u64) -> Self {
         let mut wire = Self::named(site, journal, oms, b"desk");
         wire.await_welcome();
         wire
     }
 
-    /// A line of version 1, once it is welcome.
+    /// Opens a line of version 1 and waits for its welcome.
     pub fn old(site: &Site, journal: u64) -> Self {
         let mut wire = Self::logging_on(site, (1, journal, 0), (0, 0), b"old desk");
         wire.await_welcome();
         wire
     }
 
-    /// The same line once more, as an OMS of this identity, from where it stands.
+    /// Opens the same line again, as an OMS of this identity, from its present numbers.
     pub fn again(&self, site: &Site, version: u16, oms: u64) -> Self {
         let numbers = (self.next_request, self.next_report());
         let mut wire = Self::logging_on(site, (version, self.journal, oms), numbers, b"desk");
@@ -221,7 +221,7 @@ impl Wire {
         );
     }
 
-    /// Waits for the refusal; gives its sentence.
+    /// Waits for the refusal and returns its sentence.
     pub fn await_refusal(&mut self) -> String {
         until(
             || {
@@ -234,7 +234,7 @@ impl Wire {
         self.refused.clone().expect("just there")
     }
 
-    /// Sends a request, and waits until it is taken; gives the reports that came behind it.
+    /// Sends a request and waits until it is taken. Returns the later reports.
     pub fn ask(&mut self, request: &Request) -> Vec<ExecutionReport> {
         let from = self.reports.len();
         let sent = self.channel.send(request.kind().code(), self.next_request, 0, request.as_bytes());
@@ -250,7 +250,7 @@ impl Wire {
         self.reports[from..].to_vec()
     }
 
-    /// A buy of 5, or a sale.
+    /// Sends a buy or a sale of 5.
     pub fn order(&mut self, side: Side, id: u64, price: i64) -> Vec<ExecutionReport> {
         self.ask(&Request::New(order(side, id, 5, price)))
     }
@@ -260,7 +260,7 @@ impl Wire {
         self.ask(&Request::Cancel(CancelOrder { client_order_id, original, ..CancelOrder::default() }))
     }
 
-    /// Confirms all reports, and waits until the exchange has heard that: it answers what is said behind it.
+    /// Confirms all reports, and waits until the exchange has received the confirmation: it answers a later request.
     pub fn confirm(&mut self) {
         self.turn();
         self.channel.say(HEARTBEAT, self.next_report(), 0, &[], &[]);
@@ -293,7 +293,7 @@ impl Wire {
         }
     }
 
-    /// Says what keeps the line alive.
+    /// Sends a heartbeat.
     pub fn beat(&mut self) {
         self.channel.say(HEARTBEAT, 0, 0, &[], &[]);
         self.channel.flush();
@@ -304,12 +304,12 @@ impl Wire {
     }
 }
 
-/// Type, order, reason and price of each report.
+/// Returns type, order, reason and price of each report.
 pub fn told(reports: &[ExecutionReport]) -> Vec<(u8, u64, u16, i64)> {
     reports.iter().map(|report| (report.exec_type, report.order_id.0, report.reason, report.price.0)).collect()
 }
 
-/// Looks again and again, with a bound.
+/// Polls until the condition holds, with a time limit.
 pub fn until(mut is_so: impl FnMut() -> bool, what: impl Fn() -> String) {
     for _ in 0..LOOKS {
         if is_so() {

@@ -1,4 +1,4 @@
-//! A venue's lanes, market and journal, one set a test, with what the OMS and the feed do to them.
+//! Lanes, market and journal of a venue, one set a test, with the actions of the OMS and the feed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,13 +13,13 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::commands::{Command, SYMBOLS};
 
-/// The time before the first step, in ticks.
+/// Time before the first step, in ticks.
 pub const MORNING: u64 = 1_000;
 
-/// A frame as it lies in a log: stamp, kind and payload.
+/// A frame of a log: stamp, kind and payload.
 pub type Frame = (u64, u8, Vec<u8>);
 
-/// What happens to a venue.
+/// An event at a venue.
 #[derive(Debug, Clone, Copy)]
 pub enum Step {
     Command(Command),
@@ -33,10 +33,10 @@ pub struct World {
     /// The OMS's ends of the lanes; without the reader, the lane takes no reports.
     pub requests: Writer,
     pub reports: Option<Reader>,
-    /// Where the venue's reader of requests begins.
+    /// Starting point of the venue's reader of requests.
     pub start: Start,
     feed: Writer,
-    /// What the lanes' names begin with.
+    /// Prefix of the lanes' names.
     name: String,
     _folder: TempDir,
 }
@@ -46,7 +46,7 @@ impl World {
         Self::with(Faults::default())
     }
 
-    /// A venue at which things go wrong on purpose.
+    /// Makes a venue with injected faults.
     pub fn with(faults: Faults) -> Self {
         static WORLDS: AtomicU64 = AtomicU64::new(0);
         let name = format!("venue-test-{}-{}", std::process::id(), WORLDS.fetch_add(1, Ordering::Relaxed));
@@ -72,13 +72,13 @@ impl World {
         world
     }
 
-    /// The OMS reads reports.
+    /// Attaches the OMS's reader of reports.
     pub fn attach_oms(&mut self) {
         let reader = Reader::open(&self.place("reports"), Start::Cursor, Registration::Mandatory);
         self.reports = Some(reader.expect("the lane is there, and nobody else reads it"));
     }
 
-    /// Both lanes are lost, and the next life of the OMS makes others.
+    /// Removes both lanes and makes those of the next incarnation of the OMS.
     pub fn lose_lanes(&mut self, incarnation: u64) {
         self.reports = None;
         self.place("reports").remove().expect("the lane is there");
@@ -92,7 +92,7 @@ impl World {
         self.try_open().unwrap_or_else(|e| panic!("the line does not open: {e}"))
     }
 
-    /// The venue on these lanes, without ticks.
+    /// Opens the venue on these lanes, without ticks.
     pub fn open_without_ticks(&self) -> Line<SimulatedClock> {
         let requests = Reader::open(&self.place("requests"), self.start, Registration::Mandatory);
         let requests = requests.expect("the lane is there, and nobody else reads it");
@@ -100,20 +100,20 @@ impl World {
         line.unwrap_or_else(|e| panic!("the line does not open: {e}"))
     }
 
-    /// The venue's line, which is offered ticks from the oldest one on.
+    /// Opens the venue's line, with ticks from the oldest on.
     pub fn try_open(&self) -> Result<Line<SimulatedClock>, RecoverError> {
         let requests = Reader::open(&self.place("requests"), self.start, Registration::Mandatory)?;
         let market = Reader::open(&self.place("market"), Start::Oldest, Registration::Registered)?;
         Line::open(self.clock.clone(), &self.config, requests, self.join_reports(), Some(market))
     }
 
-    /// The venue's end of the report lane.
+    /// Joins the venue's end of the report lane.
     pub fn join_reports(&self) -> Writer {
         let joined = Writer::join(&lane(&self.name, "reports", 1), self.clock.calibration());
         joined.expect("the lane is there, and nobody else writes it")
     }
 
-    /// What others do of a step: a message on a lane or the topic.
+    /// Publishes the message of a step on a lane or the topic.
     pub fn feed(&mut self, step: &Step, stamp: u64) {
         match step {
             Step::Garbage => self.ask(stamp, 40, b"no request"),
@@ -126,8 +126,8 @@ impl World {
         }
     }
 
-    /// The OMS sends. It does so only to a venue that is there; without one, it was there when the message was sent, and
-    /// was killed before it read it.
+    /// Sends a request of the OMS, which sends only to a running venue. Without a venue, the request counts as sent to
+    /// a venue that was killed before it read it.
     fn ask(&mut self, stamp: u64, kind: u8, payload: &[u8]) {
         if let Err(PublishError::NoReader) = self.requests.publish(stamp, kind, payload) {
             let venue = Reader::open(&self.place("requests"), Start::Cursor, Registration::Mandatory);
@@ -137,13 +137,13 @@ impl World {
         }
     }
 
-    /// All reports that the lane holds.
+    /// Returns all reports in the lane.
     pub fn reports(&self) -> Vec<ExecutionReport> {
         let read = |(_, _, payload): Frame| ExecutionReport::read_from_bytes(&payload).expect("a report");
         self.frames("reports").into_iter().map(read).collect()
     }
 
-    /// All frames of a log.
+    /// Returns all frames of a log.
     pub fn frames(&self, name: &str) -> Vec<Frame> {
         let place = if name == "journal" { self.config.journal.place.clone() } else { self.place(name) };
         let mut reader = Reader::open(&place, Start::Oldest, Registration::Unregistered).expect("it is whole");
@@ -161,16 +161,16 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
-        // A test that failed may have left less than all of it.
+        // A failed test may have left only some of the lanes.
         for name in ["requests", "reports", "market"] {
             let _ = self.place(name).remove();
         }
     }
 }
 
-/// What the operator does of a step.
+/// Applies the operator's action of a step.
 pub fn operate(line: &mut Line<SimulatedClock>, step: &Step) {
-    // A fill that cannot be changed is one that no life of the venue changes.
+    // A fill that cannot be changed in this run cannot be changed in any.
     let _ = match *step {
         Step::Command(Command::Bust(fill)) => line.bust(fill),
         Step::Command(Command::Correct(fill, price, quantity)) => line.correct(fill, price, quantity),
@@ -179,7 +179,7 @@ pub fn operate(line: &mut Line<SimulatedClock>, step: &Step) {
     };
 }
 
-/// Polls until nothing is left to do.
+/// Polls until the line is idle.
 pub fn settle(line: &mut Line<SimulatedClock>) {
     while line.poll().expect("the line goes on") > 0 {}
 }

@@ -1,4 +1,4 @@
-//! What a person or a program reads of messages, and what a person may write.
+//! Text and JSON of messages, and the text forms that a user types.
 
 mod lines;
 mod written;

@@ -1,11 +1,11 @@
-//! Words that a person writes, read and written back.
+//! Values and triggers that a user types, read and written back.
 
 use tickpath_fields::order_id;
 use tickpath_fields::parse::{self, ParseError};
 use tickpath_fields::trigger::{self, TriggerError};
 use tickpath_market::{OrderId, SymbolId, Trigger};
 
-/// The number of an instrument that is named by its number.
+/// Reads the number of an instrument that is named by its number.
 fn symbol(name: &str) -> Result<SymbolId, TriggerError> {
     Ok(SymbolId(name.parse().expect("the tests name instruments by numbers")))
 }
@@ -43,7 +43,7 @@ fn a_text_that_is_no_trigger_is_refused_with_the_words_that_are_wrong() {
 fn an_order_id_is_read_only_as_it_is_written() {
     let id = OrderId::new(3_474_042, 12);
     assert_eq!((order_id(id), parse::order_id("3474042.12")), ("3474042.12".to_owned(), Ok(id)));
-    // Leading zeros and signs are another text, and numbers that do not fit would name another order.
+    // Leading zeros and signs make another text, and numbers that do not fit would name another order.
     for text in ["", "12", "0.0", "03474042.12", "+3474042.12", "3474042.12.1", "3474042.1099511627788", "16777216.12"]
     {
         assert_eq!(parse::order_id(text), Err(ParseError::OrderId(text.to_owned())), "{text}");

@@ -1,4 +1,4 @@
-//! Whether the machine was the same around a run, and its processors show one time: told by planted facts.
+//! Checks around a run, on planted facts: the machine stayed the same, and its processors show the same time.
 
 use tickpath_clock::{Calibration, Offset, SimulatedClock};
 use tickpath_harness::around::{judge, tell_others};
@@ -8,13 +8,13 @@ use tickpath_harness::rules::refuse_negative;
 use tickpath_harness::samples::Samples;
 use tickpath_result::Run;
 
-/// What round trips of 100 ns each way tell of a counter that is so far ahead at each trip.
+/// The result of round trips of 100 ns each way to a counter that is `ahead_ns` ahead at each trip.
 fn crossing(transfer_ns: f64, ahead_ns: impl Fn(usize) -> i64) -> Crossing {
     let trips = SimulatedClock::at(1_000_000).round_trips(&[(100, 100); 20], ahead_ns);
     Crossing { transfer_ns, offset: Offset::of(&trips, &Calibration::nanoseconds()).expect("there are trips") }
 }
 
-/// A run with samples of `one_way`, judged.
+/// Returns a run with these samples, after it was judged.
 fn judged(crossings: [Crossing; 2], samples: &[(u64, u64)]) -> Run {
     let mut run = Run { valid: true, ..Run::default() };
     run.figures.insert("one_way_over_transfer_ratio".to_owned(), 3.0);
@@ -38,7 +38,7 @@ fn check(before: Crossing, after: Crossing, samples: &[(u64, u64)], valid: bool,
 fn a_wrong_clock_makes_a_run_invalid_and_is_told() {
     let good = || crossing(100.0, |_| 0);
     check(good(), good(), &[(0, 500)], true, &[]);
-    // Within what the check can tell, which is half a round trip.
+    // Within the resolution of the check, which is half a round trip.
     check(good(), good(), &[(500, 450)], true, &[]);
     check(good(), good(), &[(5_000, 500)], false, &["ended before they began"]);
     let ahead = crossing(100.0, |_| 2_000);

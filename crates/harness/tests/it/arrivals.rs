@@ -1,4 +1,4 @@
-//! When messages are due.
+//! Due times of messages.
 
 use tickpath_harness::arrivals::Arrivals;
 
@@ -23,7 +23,7 @@ fn independent_senders_have_exponential_distances_of_the_same_rate() {
         let gaps: Vec<f64> = due.windows(2).map(|pair| (pair[1] - pair[0]) as f64 / 100_000.0).collect();
         let mean = gaps.iter().sum::<f64>() / COUNT as f64;
         assert!((mean - 1.0).abs() < 0.02, "seed {seed}: {mean} of the mean distance");
-        // e⁻¹ of them are longer than the mean, e⁻³ longer than three of it.
+        // A share of e⁻¹ is longer than the mean, and e⁻³ longer than three times the mean.
         for (times, share) in [(1.0, 0.3679), (3.0, 0.0498)] {
             let longer = gaps.iter().filter(|gap| **gap > times).count() as f64 / COUNT as f64;
             assert!((longer - share).abs() < 0.01, "seed {seed}: {longer} are longer than {times}");

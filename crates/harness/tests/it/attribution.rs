@@ -1,4 +1,4 @@
-//! What of a run is the host's, and what is not.
+//! Attribution of a run's stalls: to the host, or to the processes measured.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -17,7 +17,7 @@ const fn gap(from: u64, to: u64, cause: Cause) -> Gap {
     Gap { from, to, cause }
 }
 
-/// How many samples are left, with these gaps of the host.
+/// Returns the number of samples that these gaps do not explain.
 fn left(samples: &[(u64, u64)], gaps: &[Gap]) -> Option<u64> {
     Samples(samples.to_vec()).hop(&Calibration::nanoseconds(), gaps).unstalled.map(|rest| rest.count)
 }
@@ -37,7 +37,7 @@ fn only_what_the_kernel_shows_to_be_the_hosts_explains_a_sample() {
     }
 }
 
-/// The rule tick by tick.
+/// The rule as a naive model: it looks at each tick.
 fn is_explained(from: u64, to: u64, gaps: &[Gap]) -> bool {
     let in_a_gap = |tick: u64| gaps.iter().any(|gap| gap.cause == Cause::Host && gap.from <= tick && tick < gap.to);
     let inside = (from..to).filter(|&tick| in_a_gap(tick)).count() as u64;
@@ -104,11 +104,11 @@ fn who_is_starved_is_told_and_its_run_is_not_valid() {
     }
 }
 
-// --- planted for real: processes of this same program, found by this name -----------------------------------------------
+// --- real stalls: child processes that run this test binary, selected by this variable -------------------------------
 
 const ROLE: &str = "TICKPATH_TEST_ROLE";
 
-/// Spins until its input ends, and says when it stood still: as a reader that polls, as a sender that paces, or not at all.
+/// Spins until its input ends, then prints its gaps: a `reader` polls, any other role paces like a sender.
 #[test]
 fn spinner() {
     let Ok(role) = std::env::var(ROLE) else { return };
@@ -122,7 +122,7 @@ fn spinner() {
         "reader" => (0..100).for_each(|_| gaps.empty_turn()),
         _ => _ = pacer.until(clock.ticks() + clock.calibration().ticks_of_ns(50_000)),
     };
-    // The account begins with the first look.
+    // The first turn starts the record of gaps.
     looks();
     println!("\nspins");
     while !ended.is_finished() {
@@ -141,7 +141,7 @@ struct Spinner {
 
 impl Spinner {
     fn start(role: &str) -> Self {
-        // What this thread keeps back, its children do.
+        // Child processes inherit the blocked signal, so they can detect stops.
         notice_stops();
         let mut command = Command::new(std::env::current_exe().expect("this program"));
         command.args(["--exact", "attribution::spinner", "--nocapture"]).env(ROLE, role);
@@ -152,7 +152,7 @@ impl Spinner {
         spinner
     }
 
-    /// The lines that it says until this one.
+    /// Returns the lines that the child prints before a line with this text.
     fn until(&mut self, last: &str) -> Vec<String> {
         let mut lines = Vec::new();
         loop {
@@ -170,7 +170,7 @@ impl Spinner {
         assert!(sent.expect("there is a kill").success());
     }
 
-    /// Waits until the kernel says that it is in this state.
+    /// Waits until the kernel shows the process in this state.
     fn is(&self, state: char) {
         let stat = format!("/proc/{}/stat", self.process.id());
         loop {
@@ -182,7 +182,7 @@ impl Spinner {
         }
     }
 
-    /// How long its threads waited for a CPU.
+    /// Returns how long the threads of the process have waited for a CPU, in nanoseconds.
     fn waited_ns(&self) -> u64 {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.process.id())).expect("it is there");
         let waited = |task: std::fs::DirEntry| {
@@ -192,7 +192,7 @@ impl Spinner {
         tasks.flatten().filter_map(waited).sum()
     }
 
-    /// Its gaps, the longest first.
+    /// Ends the child and returns its gaps, longest first.
     fn gaps(mut self) -> Vec<Gap> {
         drop(self.process.stdin.take());
         let lines = self.until("test result");
@@ -212,7 +212,8 @@ impl Spinner {
 #[test]
 fn a_run_that_is_stopped_whole_is_told_from_one_of_its_processes() {
     let clock = HostClock::get().expect("a clock");
-    // Long beside whatever else takes the CPU of a busy machine: what is asked for is the cause, and the time is its mark.
+    // Long compared with other preemption on a busy machine: the test is about the cause, and the length identifies the
+    // gap.
     const STOP_NS: u64 = 300_000_000;
     let stop = |stopped: &[&Spinner]| {
         stopped.iter().for_each(|spinner| spinner.signal("-STOP"));
@@ -240,7 +241,7 @@ fn a_neighbour_on_the_cpu_is_no_host() {
     let hog = Spinner::start("sender");
     let victim = Spinner::start("reader");
     let clock = HostClock::get().expect("a clock");
-    // What it waited for while it started is in no gap.
+    // Waits during the start are in no gap.
     let before_ns = victim.waited_ns();
     while victim.waited_ns() < before_ns + 100_000_000 {
         sleep_ns(1_000_000);
@@ -258,7 +259,7 @@ fn a_neighbour_on_the_cpu_is_no_host() {
 #[test]
 fn what_a_process_waits_for_its_cpu_is_known_from_outside() {
     let spin = || Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("there is a shell");
-    // A process has the CPU of the thread that starts it.
+    // A process inherits the CPU of the thread that starts it.
     let both = std::thread::spawn(move || {
         pin_to_cpu(tickpath_clock::cpus()[0]).expect("the first CPU is there");
         [spin(), spin()]

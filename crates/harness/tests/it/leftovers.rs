@@ -1,4 +1,4 @@
-//! What a bench that was killed leaves behind goes with the next one.
+//! Shared words of a bench that was killed are removed by the next bench.
 
 use std::process::Command;
 

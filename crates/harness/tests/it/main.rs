@@ -1,4 +1,4 @@
-//! What every workload measures with, through its public interface.
+//! Integration tests of the parts that every workload measures with, through their public interface.
 
 mod around;
 mod arrivals;

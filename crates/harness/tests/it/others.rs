@@ -1,10 +1,10 @@
-//! Who took time from a run, by what the kernel says of processes.
+//! Foreign processes that took CPU time from a run, from the kernel's records.
 
 use tickpath_harness::others::{Busy, Processes, in_words};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// A process as the kernel shows it: id, name, parent, hundredths of a second of its own and of ended children, last CPU.
+/// A line of `/proc/PID/stat`: id, name, parent, hundredths of a second of its own and of ended children, last CPU.
 fn stat((pid, name, parent, own, children, cpu): (u32, &str, u32, u64, u64, usize)) -> String {
     let between = vec!["0"; 21].join(" ");
     format!("{pid} ({name}) R {parent} 1 1 0 -1 4194560 0 0 0 0 {own} 0 {children} 0 {between} {cpu} 0 0")
@@ -12,7 +12,7 @@ fn stat((pid, name, parent, own, children, cpu): (u32, &str, u32, u64, u64, usiz
 
 type Stat = (u32, &'static str, u32, u64, u64, usize);
 
-/// Who was busy on CPU 0 or 1 in a second that began and ended so, if process 10 is ours.
+/// Returns the processes that were busy on CPU 0 or 1 in a second with these records, where process 10 is ours.
 fn busy(before: &[Stat], after: &[Stat]) -> Vec<Busy> {
     let at = |ns, stats: &[Stat]| {
         let stats: Vec<String> = stats.iter().copied().map(stat).collect();
@@ -57,6 +57,6 @@ fn what_short_lived_children_took_is_told_of_whoever_waited_for_them() {
     let named = |percent| [named(70, "make", percent)];
     let make = |children| (70, "make", 1, 0, children, 0);
     assert_eq!(busy(&[make(500)], &[make(560)]), named(60.0));
-    // A child that had taken 400 before is reaped with 30 more.
+    // A child with 400 ticks before is reaped after 30 more.
     assert_eq!(busy(&[make(500), (71, "cc", 70, 400, 0, 0)], &[make(930)]), named(30.0));
 }

@@ -1,4 +1,4 @@
-//! The delaying proxy between real sockets: whatever it is given comes out whole, in order, and to its end.
+//! The delaying proxy between real sockets: it forwards every byte, in order, up to the end of the connection.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -8,7 +8,7 @@ use std::time::Duration;
 use tickpath_clock::HostClock;
 use tickpath_harness::proxy::serve;
 
-/// A connection that hangs fails the test instead.
+/// Read timeout, so that a connection that hangs fails the test.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 const SEED: u64 = 20_170_101;
@@ -38,7 +38,7 @@ fn the_end_of_the_server_reaches_the_client() {
 
 #[test]
 fn a_server_that_is_not_there_closes_the_connection() {
-    // Not a free port of now, which another test may have by then.
+    // Port 1: a port found to be free could be taken by another test meanwhile.
     let nobody = SocketAddr::from(([127, 0, 0, 1], 1));
     let mut client = connect(through(nobody, 0));
     match client.read(&mut [0; 16]) {
@@ -47,7 +47,7 @@ fn a_server_that_is_not_there_closes_the_connection() {
     }
 }
 
-/// Connections side by side, each of which sends chunks of random sizes to a server that returns them, then ends.
+/// Opens connections side by side; each sends chunks of random sizes to an echo server, then ends its direction.
 fn check(connections: u64, delay_ns: u64, chunks: usize, most_bytes: u64) {
     let proxy = through(listen(echo), delay_ns);
     let talks: Vec<_> = (0..connections)
@@ -64,7 +64,7 @@ fn check(connections: u64, delay_ns: u64, chunks: usize, most_bytes: u64) {
     }
 }
 
-/// Sends, and ends its own direction; meanwhile hears until the other one ends.
+/// Sends all chunks and ends its own direction; meanwhile reads until the other direction ends.
 fn talk(proxy: SocketAddr, sent: &[Vec<u8>]) -> Vec<u8> {
     let stream = connect(proxy);
     thread::scope(|scope| {
@@ -87,7 +87,7 @@ fn echo(stream: TcpStream) {
     stream.shutdown(Shutdown::Write).expect("it is open");
 }
 
-/// A server that does the same with each connection.
+/// Starts a server that handles each connection in this way; returns its address.
 fn listen(each: fn(TcpStream)) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("it has an address");
@@ -100,7 +100,7 @@ fn listen(each: fn(TcpStream)) -> SocketAddr {
     address
 }
 
-/// A proxy in front of it.
+/// Starts a proxy in front of the server; returns its address.
 fn through(server: SocketAddr, delay_ns: u64) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("it has an address");

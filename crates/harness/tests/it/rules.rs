@@ -1,4 +1,4 @@
-//! Rules that bind every workload, on runs that are made up.
+//! Rules for every workload, on invented runs.
 
 use tickpath_harness::rules::tell_reconnects;
 use tickpath_result::Run;

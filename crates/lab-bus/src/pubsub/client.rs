@@ -1,4 +1,4 @@
-//! What a client in another language is.
+//! The interface of a client in another language.
 
 use std::rc::Rc;
 
@@ -6,38 +6,38 @@ use super::role::{PublisherRole, SubscriberRole};
 use tickpath_harness::{Child, Lab, LabError};
 use tickpath_result::Run;
 
-/// A client in another language that is ready: both ends are processes of it, which speak as `docs/clients.md` says.
+/// A ready client in another language: both ends are its processes, which speak the protocol of `docs/clients.md`.
 pub trait ForeignClient: std::fmt::Debug {
-    /// The word on the command line and in results.
+    /// Returns the name on the command line and in results.
     fn name(&self) -> &'static str;
 
-    /// Whether both ends wait as they are told, or in one way, their library's.
+    /// Returns whether both ends support the wait modes of the settings; otherwise they wait as their library does.
     fn waits(&self) -> bool {
         false
     }
 
-    /// Starts a publisher; it is ready then.
+    /// Starts a publisher, and returns when it is ready.
     fn publisher(&self, lab: &Lab<'_>, role: &PublisherRole) -> Result<Child, LabError>;
 
-    /// Starts a subscriber; it hears the topic then.
+    /// Starts a subscriber, and returns when it is subscribed.
     fn subscriber(&self, lab: &Lab<'_>, role: &SubscriberRole) -> Result<Child, LabError>;
 
-    /// Says of a run which library both use, and what it runs on.
+    /// Records in a run which library both ends use, and its runtime.
     fn tell(&self, run: &mut Run);
 }
 
-/// One that may be asked for.
+/// An entry in the list of clients.
 #[derive(Debug)]
 pub struct Listed {
-    /// Its name.
+    /// The client's name on the command line and in results.
     pub name: &'static str,
-    /// Refuses a target that it does not have.
+    /// Refuses a target that the client does not support.
     pub has: fn(&str) -> Result<(), LabError>,
-    /// Makes it ready.
+    /// Makes the client ready.
     pub prepare: fn(&Lab<'_>) -> Result<Rc<dyn ForeignClient>, LabError>,
 }
 
-/// A target as client libraries of Redis name it; any but a channel of Redis is refused.
+/// Returns a target in the form of Redis client libraries; refuses every target but a Redis channel.
 pub(super) fn channel_url(client: &str, target: &str) -> Result<String, LabError> {
     let path = target.strip_prefix("redis+unix://");
     match target.starts_with("redis://") || path.is_some() {

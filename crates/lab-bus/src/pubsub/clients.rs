@@ -1,4 +1,4 @@
-//! The clients in other languages by name, and which of them takes which target.
+//! The list of clients in other languages, and the pairing of clients with the targets that they support.
 
 use std::rc::Rc;
 
@@ -8,14 +8,14 @@ use super::python::{PYTHON, REDIS_PY};
 use tickpath_harness::{Lab, LabError};
 use tickpath_result::without_login;
 
-/// Whoever adds one adds its file, and a line here.
+/// All clients in other languages. A new client adds its file and its entry here.
 pub const CLIENTS: &[Listed] = &[PYTHON, REDIS_PY, GO_REDIS];
 
-/// Who publishes and subscribes, and where; our own bus if there is no client.
+/// A client and a target; `None` is our own bus.
 pub type Pair = (Option<Rc<dyn ForeignClient>>, String);
 
-/// Each of these clients, ready, with each of the targets that it has. Any other word than a name is our own bus, which has
-/// all. A client alone has to have all of them, and one beside others at least one.
+/// Prepares each named client and pairs it with each target that it supports; any other name is our own bus, which
+/// supports all. A single client has to support all targets, and a client among others at least one of them.
 pub fn pairs(lab: &Lab<'_>, names: &[String], targets: &[String]) -> Result<Vec<Pair>, LabError> {
     let mut taken = Vec::new();
     for name in names {

@@ -1,4 +1,4 @@
-//! The first message of a new process: the connection is made inside the time that counts.
+//! The first message of a new process: the time includes making the connection.
 //!
 //! ```text
 //!   new process ── go ── connect, open the topic ── publish ── topic ── payload copied     (again, and again)
@@ -6,8 +6,8 @@
 //!                  ├────────── connect ─────────────┤                       │
 //!                  └───────────────────── one_way ──────────────────────────┘
 //! ```
-//! The subscriber stays; each message comes from a process of its own. Loading the program is not in the figure: a
-//! script's interpreter costs more than any connection, and is told apart by `tickpath explain`.
+//! The subscriber stays; each message comes from a new process. The figure excludes loading the program: a script's
+//! interpreter costs more than any connection, and `tickpath explain` reports it separately.
 
 use tickpath_bus::connect;
 use tickpath_clock::Clock;
@@ -19,7 +19,7 @@ use tickpath_harness::targets::Removed;
 use tickpath_harness::{Around, Lab, LabError};
 use tickpath_result::{Phase, Run};
 
-/// So many processes, one message each.
+/// Measures the first message of `times` new processes.
 pub fn cold(lab: &Lab<'_>, settings: &Settings, times: u64) -> Result<Run, LabError> {
     lab.step(&format!("pubsub {} cold", tickpath_result::without_login(&settings.target)), times as f64 * 0.1)?;
     let one = Settings { phase: Phase::Cold, count: times, rate: Some(1.0), readers: 1, batch: 1, ..settings.clone() };

@@ -28,17 +28,17 @@ impl Role for SubscriberRole {
     }
 }
 
-/// Turns without work between two runs of the receiver's own code.
+/// Empty turns between two warm-up runs of the receiver's own code.
 const REHEARSE_EVERY: u32 = 1024;
 
-/// Messages that one turn of a counting reader takes.
+/// Max messages per turn of a counting reader.
 const TURN: usize = 256;
 
-/// After the last message is sent, the broker and the subscriber may take so long for what is still on its way: beyond
-/// any stall of the host. Whoever has everything does not wait.
+/// The time that the broker and the subscriber have after the last send for messages in flight: longer than any
+/// stall of the host. A subscriber that has received everything does not wait.
 const DRAIN_NS: i64 = 10_000_000_000;
 
-/// The publisher's life.
+/// Runs the publisher's process.
 pub(crate) fn publisher(role: &PublisherRole, parent: &Parent) -> Result<(), LabError> {
     let clock = HostClock::get()?;
     if role.cold {
@@ -62,7 +62,7 @@ pub(crate) fn publisher(role: &PublisherRole, parent: &Parent) -> Result<(), Lab
     Ok(())
 }
 
-/// The life of a publisher that connects when it is told to send. Its count is the number of its one message.
+/// Runs a publisher that connects only on the parent's command to send. `count` is the number of its single message.
 fn cold_publisher(role: &PublisherRole, clock: &HostClock, parent: &Parent) -> Result<(), LabError> {
     role.thread.settle()?;
     let config = topic_config(&role.policy, role.size)?;
@@ -83,7 +83,7 @@ fn cold_publisher(role: &PublisherRole, clock: &HostClock, parent: &Parent) -> R
     Ok(())
 }
 
-/// One message at each intended time.
+/// Publishes one message at each intended time.
 fn paced(
     role: &PublisherRole,
     rate: f64,
@@ -99,7 +99,7 @@ fn paced(
     let mut payload = vec![0; role.size];
     let start = clock.ticks() + calibration.ticks_of_ns(1_000_000);
     let mut refused = 0;
-    // How late each send was, without what the host or the call before it held it up, in nanoseconds.
+    // Lateness of each send in nanoseconds, without the delay due to the host or to the call before it.
     let mut own = vec![1u32; role.count as usize];
     own.clear();
     let mut free = start;
@@ -112,7 +112,7 @@ fn paced(
                 topic.idle();
                 turns = turns.wrapping_add(1);
                 if turns.is_multiple_of(REHEARSE_EVERY) {
-                    // The publisher's own code, as the receiver's below.
+                    // Warm-up of the publisher's own code, like the receiver's below.
                     let _ = put(&mut nowhere, clock, &mut payload, &mut spare_rows, (0, 0), number, stop);
                     spare_rows.clear();
                     let _ = rows.spare_capacity_mut().first_mut().map(|next| next.write([0; 3]));
@@ -132,7 +132,7 @@ fn paced(
         };
         (planned_ns, sent) = (due_ns, number + 1);
         refused += more;
-        // A call that took longer than the interval is the target's time, and is in `one_way`.
+        // A call that took longer than the interval counts as the target's time: `one_way` includes it.
         let late_ns = pacer.own_lateness_ns(intended.max(free), actual);
         free = done;
         lateness.count(late_ns, allowance_ns);
@@ -146,8 +146,9 @@ fn paced(
     Ok(Published { sent, refused, first: start, last, planned_ns, late_share, own_p99_ns, reconnects, broke_off })
 }
 
-/// Publishes a message that is due and sent at these moments, and notes it; gives how often the topic was full, and when it
-/// was done. One function for what is real and what is rehearsed.
+/// Publishes a message with its intended and actual time and records the row. Returns the number of times that the
+/// topic was full and the completion time; real and warm-up messages share this function, so that warm-up warms the
+/// real code.
 #[inline(never)]
 fn put(
     topic: &mut dyn Publisher,
@@ -166,7 +167,7 @@ fn put(
     Ok((refused, done))
 }
 
-/// Where rehearsed messages go.
+/// The publisher of warm-up messages: discards them.
 struct Nowhere;
 
 impl Publisher for Nowhere {
@@ -183,7 +184,7 @@ impl Publisher for Nowhere {
     }
 }
 
-/// As fast as it goes, in batches that share a stamp.
+/// Publishes at full speed, in batches that share a stamp.
 fn flood(
     role: &PublisherRole,
     clock: &HostClock,
@@ -216,7 +217,7 @@ fn flood(
     Ok(Published { sent, refused, first, last, reconnects, broke_off, ..Published::default() })
 }
 
-/// Publishes one message, again and again while the topic is full; gives how often it was.
+/// Publishes one message, retrying while the topic is full; returns the number of retries.
 fn send(topic: &mut dyn Publisher, stamp: u64, payload: &[u8], stop: &AtomicBool) -> Result<u64, LabError> {
     let mut refused = 0;
     loop {
@@ -247,7 +248,7 @@ fn send_batch(topic: &mut dyn Publisher, stamp: u64, payloads: &[&[u8]], stop: &
     }
 }
 
-/// A publisher whose parent is gone has nobody to publish for.
+/// Fails if the parent process is gone, so that its publisher ends too.
 fn give_up_if(stop: &AtomicBool) -> Result<(), LabError> {
     match stop.load(Ordering::Relaxed) {
         true => Err(LabError::Failed("the bench was stopped".to_owned())),
@@ -255,19 +256,19 @@ fn give_up_if(stop: &AtomicBool) -> Result<(), LabError> {
     }
 }
 
-/// What one subscription has seen.
+/// Received sequence numbers of one subscription.
 #[derive(Default)]
 pub(super) struct SequenceTracker {
     received: u64,
     reordered: u64,
     duplicated: u64,
     next: u64,
-    /// Numbers that were passed over and may still come late.
+    /// Skipped numbers, which may still arrive late.
     passed_over: BTreeSet<u64>,
 }
 
 impl SequenceTracker {
-    /// Gives 1, or 0 of a message that has come before.
+    /// Counts a message: returns 1, or 0 for a duplicate.
     #[inline(always)]
     pub fn message(&mut self, number: u64) -> u64 {
         self.received += 1;
@@ -293,12 +294,12 @@ impl SequenceTracker {
         1
     }
 
-    /// A loss that was told: those numbers will not come.
+    /// Records a reported gap: the missed numbers will not arrive.
     pub fn gap(&mut self, missed: u64) {
         self.next += missed;
     }
 
-    /// What all subscriptions have seen, the last of it at `last`.
+    /// Sums the counts of all subscriptions; `last` is the time of the last message.
     pub fn received(trackers: &[Self], last: u64) -> Received {
         let sum = |of: fn(&Self) -> u64| trackers.iter().map(of).sum();
         Received {
@@ -311,7 +312,7 @@ impl SequenceTracker {
     }
 }
 
-/// The subscriber's life.
+/// Runs the subscriber's process.
 pub(crate) fn subscriber(role: &SubscriberRole, parent: &Parent) -> Result<(), LabError> {
     let clock = HostClock::get()?;
     let wait = role.thread.wait()?;
@@ -322,7 +323,7 @@ pub(crate) fn subscriber(role: &SubscriberRole, parent: &Parent) -> Result<(), L
     role.thread.settle()?;
     let mut rows = touched_rows(if role.stamps { role.count as usize * role.readers } else { 0 });
     let before_ns = cpu_ns(std::process::id());
-    // A look at a server's answers is a call to the kernel.
+    // Polling a server's answers is a system call.
     let mut gaps = Gaps::new(clock).of_calls(!is_log(&role.target));
     parent.ready();
     let (trackers, last, waited) = receive(role, &clock, wait, &mut topics, &mut rows, &mut gaps, parent)?;
@@ -337,8 +338,8 @@ pub(crate) fn subscriber(role: &SubscriberRole, parent: &Parent) -> Result<(), L
     Ok(())
 }
 
-/// Receives until all is there, or nothing more comes after the publisher has ended. Gives when the last news came, and
-/// how long the thread had waited for its CPU when the first one had.
+/// Receives until all messages are there, or no more arrive after the publisher has ended. Returns the time of the last
+/// news, and the thread's wait for its CPU at the first news.
 #[allow(clippy::too_many_arguments, reason = "the loop of the process, whose parts these are")]
 fn receive(
     role: &SubscriberRole,
@@ -367,7 +368,7 @@ fn receive(
                     tracker.gap(missed);
                     done += missed;
                 }
-                // The subscription counts that itself; the other is nothing of this run.
+                // The subscription itself counts reconnects; a foreign message is not part of this run.
                 Event::Gap(Loss::Reconnected) | Event::Foreign(_) => {}
             });
             found += polled.map_err(|e| LabError::Failed(format!("receiving failed: {e}")))?;
@@ -384,8 +385,8 @@ fn receive(
         if wait == Wait::Busy && topics.len() == 1 && role.stamps {
             turns = turns.wrapping_add(1);
             if role.thread.warm && turns.is_multiple_of(REHEARSE_EVERY) {
-                // The receiver's own code, with what is no message, into rows that are none: what it takes after a silence
-                // is not the transport's.
+                // Warm-up of the receiver's own code with a spare message and spare rows: its slow start after a
+                // silence is not the transport's time.
                 take(&spare, clock, &mut copy, &mut spare_rows, &mut SequenceTracker::default());
                 spare_rows.clear();
                 gaps.busy_turn();
@@ -393,7 +394,7 @@ fn receive(
                 gaps.empty_turn();
             }
         }
-        // What is on its way to a reader behind the others wakes nobody who sleeps on the first.
+        // A message for a reader behind the others would not wake a thread that sleeps on the first reader.
         if trackers.iter().all(|one| one.next == trackers[0].next) {
             topics[0].wait(10_000_000);
         } else {
@@ -406,8 +407,8 @@ fn receive(
     Ok((trackers, last_news, waited))
 }
 
-/// What the receiver does with a message that it stamps. Gives 1, or 0 of one that has come before. One function for all: a
-/// copy of it would not be kept warm by the other.
+/// Records a message that the receiver stamps; returns 1, or 0 for a duplicate. One function for real and warm-up
+/// messages: a copy would not keep the other copy warm.
 #[inline(never)]
 fn take(
     message: &Message<'_>,

@@ -11,7 +11,7 @@ use tickpath_scratch::go::Go;
 /// The name of this client in results and on the command line.
 const NAME: &str = "go-redis";
 
-/// What both ends run.
+/// Source of the program that both ends run.
 const SOURCE: (&str, &str) = ("pubsub.go", include_str!("../go/pubsub.go"));
 
 pub(super) const GO_REDIS: Listed = Listed { name: NAME, has: |target| url(target).map(|_| ()), prepare };
@@ -20,7 +20,7 @@ pub(super) const GO_REDIS: Listed = Listed { name: NAME, has: |target| url(targe
 #[derive(Debug)]
 struct GoRedis(Go);
 
-/// The program, built if it is not there yet.
+/// Prepares the program; builds it if it is missing.
 fn prepare(lab: &Lab<'_>) -> Result<Rc<dyn ForeignClient>, LabError> {
     Ok(Rc::new(GoRedis(Go::prepare(lab.progress, SOURCE)?)))
 }

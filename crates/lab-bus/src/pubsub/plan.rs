@@ -1,4 +1,4 @@
-//! What a target can keep up with, found before it is measured.
+//! The rate that a target can sustain, found before the measurement.
 
 use super::settings::Settings;
 use super::steady::run;
@@ -6,14 +6,14 @@ use tickpath_harness::digits::round_down;
 use tickpath_harness::targets::is_log;
 use tickpath_harness::{Lab, LabError};
 
-/// Messages that tell how fast a target is.
+/// Messages of the probe that finds a target's speed.
 const PROBE: u64 = 500;
 
-/// The share of its full speed at which a target is measured if it cannot keep up with the rate asked for: above it
-/// messages wait for each other, and the figure is the queue's.
+/// The share of its full speed at which a target is measured if it cannot sustain the requested rate: above it messages
+/// wait for each other, and the figure would be the queue's.
 const CALM: f64 = 0.5;
 
-/// What a broker may be given to hold in one run, in bytes.
+/// Max bytes that a broker has to hold in one run.
 const MOST_BYTES: u64 = 256 << 20;
 
 /// The rate and the number of messages for one run.
@@ -21,14 +21,13 @@ const MOST_BYTES: u64 = 256 << 20;
 pub struct Plan {
     /// Messages a second.
     pub rate: f64,
-    /// Messages.
+    /// The number of messages.
     pub count: u64,
-    /// Why it is not what was asked for.
+    /// The reason for a difference from the request.
     pub note: Option<String>,
 }
 
-/// The rate asked for, or half of what the target reaches at full speed if that is less; and as many messages as fit
-/// the time.
+/// Plans the requested rate, or half of the target's full speed if that is less; and as many messages as fit the time.
 pub fn plan(lab: &Lab<'_>, settings: &Settings, rate: f64, seconds: f64) -> Result<Plan, LabError> {
     let count = |rate: f64| ((rate * seconds) as u64).max(1);
     if is_log(&settings.target) {
@@ -36,7 +35,7 @@ pub fn plan(lab: &Lab<'_>, settings: &Settings, rate: f64, seconds: f64) -> Resu
     }
     let probe = Settings { rate: None, count: PROBE, batch: 1, readers: 1, ..settings.clone() };
     let mut reached: f64 = 0.0;
-    // Once to warm up: a server that runs in a virtual machine of its own compiles first.
+    // The first probe warms up: a server in a virtual machine of its own compiles first.
     for _ in 0..2 {
         reached = reached.max(run(lab, &probe)?.throughput_per_s.unwrap_or(rate / CALM));
     }

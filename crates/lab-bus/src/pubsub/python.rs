@@ -1,4 +1,4 @@
-//! Both ends in Python: by the package `tickpath`, over whatever its bus has, or by redis-py, over a channel of Redis.
+//! Both ends in Python: by the package `tickpath` over any transport of its bus, or by redis-py over a Redis channel.
 
 use std::rc::Rc;
 
@@ -11,7 +11,7 @@ use tickpath_result::Run;
 use tickpath_scratch::python::Python;
 use tickpath_scratch::scripts::{Library, RECONNECTS};
 
-/// The life of both ends, and what each library does of it.
+/// The script of both ends, and one module per library.
 const PUBSUB: (&str, &str) = ("pubsub.py", include_str!("../python/pubsub.py"));
 const BY_TICKPATH: (&str, &str) = ("pubsub_tickpath.py", include_str!("../python/pubsub_tickpath.py"));
 const BY_REDIS_PY: (&str, &str) = ("pubsub_redis_py.py", include_str!("../python/pubsub_redis_py.py"));
@@ -25,20 +25,20 @@ pub(super) const REDIS_PY: Listed = Listed {
     prepare: |lab| prepare(lab, Library::RedisPy),
 };
 
-/// The scripts of both ends, and what runs them.
+/// The scripts of both ends, and their Python.
 #[derive(Debug)]
 struct Scripts {
     library: Library,
     python: Python,
 }
 
-/// What an end is told.
+/// Settings that an end receives.
 #[derive(Serialize)]
 struct Told<R> {
     role: &'static str,
-    /// The module that carries its messages.
+    /// The module that carries the end's messages.
     library: &'static str,
-    /// What its topic holds, in bytes.
+    /// The topic's capacity in bytes.
     capacity: Option<usize>,
     #[serde(flatten)]
     settings: R,
@@ -48,7 +48,7 @@ fn prepare(lab: &Lab<'_>, library: Library) -> Result<Rc<dyn ForeignClient>, Lab
     Ok(Rc::new(Scripts { library, python: library.python(lab)? }))
 }
 
-/// A target as the library names it.
+/// Returns a target in the library's form.
 fn url(library: Library, target: &str) -> Result<String, LabError> {
     match library {
         Library::Tickpath => Ok(target.to_owned()),

@@ -1,4 +1,4 @@
-//! What the two ends are told, and what they tell.
+//! Settings that the two ends receive, and the results that they report.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use tickpath_result::{Counts, Run};
 /// The kind of a benchmark's messages.
 pub(super) const KIND: u8 = 200;
 
-/// Publishes messages at intended times.
+/// Role of the publisher: publishes messages at intended times.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PublisherRole {
     /// The transport's URL.
@@ -24,60 +24,60 @@ pub struct PublisherRole {
     pub policy: String,
     /// Bytes of a message.
     pub size: usize,
-    /// Messages.
+    /// The number of messages.
     pub count: u64,
-    /// Messages a second; as fast as it goes if there is none.
+    /// Messages a second; full speed if there is none.
     pub rate: Option<f64>,
-    /// How their intended times lie.
+    /// The distribution of the intended times.
     pub arrivals: Arrivals,
     /// Messages that share a stamp.
     pub batch: usize,
-    /// Whether connecting is a part of the first message's time, and the topic somebody else's to make.
+    /// Whether the first message's time includes connecting; another process then makes the topic.
     pub cold: bool,
-    /// Where it runs.
+    /// The process's CPU and priority.
     pub thread: Thread,
-    /// Where its samples go.
+    /// The file of its samples.
     pub out: PathBuf,
 }
 
-/// Receives them.
+/// Role of the subscriber: receives the messages.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SubscriberRole {
     /// The transport's URL.
     pub target: String,
     /// The topic.
     pub topic: String,
-    /// Messages to wait for.
+    /// The number of messages to wait for.
     pub count: u64,
     /// Whether each message is stamped, or only counted.
     pub stamps: bool,
     /// Subscriptions, read in turn.
     pub readers: usize,
-    /// Where it runs.
+    /// The process's CPU and priority.
     pub thread: Thread,
-    /// Where its samples go.
+    /// The file of its samples.
     pub out: PathBuf,
 }
 
-/// What the publisher tells at its end.
+/// The publisher's result.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 pub(super) struct Published {
     pub sent: u64,
     pub refused: u64,
     pub first: u64,
     pub last: u64,
-    /// From the first message's intended time to the last one's.
+    /// The time from the first message's intended time to the last message's.
     pub planned_ns: u64,
     pub late_share: f64,
     pub own_p99_ns: u32,
-    /// How often its connection was lost and made again, where the client tells; as below.
+    /// The number of reconnects, where the client reports it; likewise below.
     pub reconnects: Option<u64>,
-    /// Why it sent no more than that, if it was to send more.
+    /// The reason for stopping early, if the publisher did.
     #[serde(default)]
     pub broke_off: Option<String>,
 }
 
-/// What a publisher tells that connects for one message, in ticks.
+/// The result of a publisher that connects for one message, in ticks.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct First {
     pub go: u64,
@@ -85,7 +85,7 @@ pub(super) struct First {
     pub published: u64,
 }
 
-/// What the subscriber tells at its end.
+/// The subscriber's result.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 pub(super) struct Received {
     pub received: u64,
@@ -93,17 +93,18 @@ pub(super) struct Received {
     pub duplicated: u64,
     pub reconnects: Option<u64>,
     pub last: u64,
-    /// How long it waited for its CPU while messages came, by the kernel's account; zero where that is not known, as of
-    /// a client in another language.
+    /// Its wait for its CPU while messages arrived, by the kernel's account; zero where unknown, as for a client in
+    /// another language.
     #[serde(default)]
     pub waited_ns: u64,
-    /// Processor time of its process meanwhile, from when it was ready; zero where it is not told.
+    /// CPU time of its process from the moment it was ready; zero where it is not reported.
     #[serde(default)]
     pub cpu_ns: u64,
 }
 
 impl Received {
-    /// Counts what came and was not handed over: what came twice, and what came late and had been told as missed.
+    /// Counts messages that arrived and were not delivered: duplicates, and late messages that had been reported as
+    /// missed.
     pub fn withheld(&mut self, topic: &dyn Subscriber) {
         let (duplicates, late) = (topic.duplicates().unwrap_or(0), topic.late().unwrap_or(0));
         self.received += duplicates + late;
@@ -111,7 +112,7 @@ impl Received {
         self.reordered += late;
     }
 
-    /// What a run counts, of so many that were sent to each of so many readers.
+    /// Returns the counts of a run in which each of `readers` was sent `sent` messages.
     pub fn counts(&self, sent: u64, readers: u64) -> Counts {
         Counts {
             sent,
@@ -123,7 +124,7 @@ impl Received {
         }
     }
 
-    /// Holds what came against what was sent to one reader, of which nothing may be lost.
+    /// Checks the received against the sent messages of one reader, which may lose none.
     pub fn hold(&self, run: &mut Run, sent: u64) {
         run.counts = self.counts(sent, 1);
         tell_reconnects(run, "receiver", self.reconnects);
@@ -132,7 +133,7 @@ impl Received {
     }
 }
 
-/// What the topic is called. On somebody's server a name says whose it is.
+/// Returns the topic's name. On a shared server the prefix shows that it is ours.
 pub(super) fn topic_name(lab: &Lab<'_>, target: &str) -> String {
     match is_log(target) {
         true => format!("{}.pubsub", lab.name),
@@ -140,13 +141,14 @@ pub(super) fn topic_name(lab: &Lab<'_>, target: &str) -> String {
     }
 }
 
-/// How a topic for messages of so many bytes is made.
+/// Returns the configuration of a topic for messages of `size` bytes.
 pub(super) fn topic_config(policy: &str, size: usize) -> Result<TopicConfig, LabError> {
     let found = Policy::ALL.into_iter().find(|known| known.name() == policy);
     let policy = found.ok_or_else(|| LabError::Setting(format!("'{policy}' is no policy")))?;
     Ok(match policy {
         Policy::Keep => TopicConfig { capacity_bytes: 16 << 20, ..TopicConfig::new(policy) },
-        // Several messages a segment, however long they are: at a segment's end a writer cannot be ready for the next.
+        // Several messages a segment, whatever their length: at a segment's end a writer cannot prepare the next
+        // message.
         _ => TopicConfig { capacity_bytes: (1 << 20).max(64 * (size + 64)), ..TopicConfig::new(policy) },
     })
 }
@@ -162,7 +164,7 @@ mod tests {
             (Received { received: 17, ..all.clone() }, Some("3 of 20 messages were lost")),
             (Received { received: 22, duplicated: 2, ..all.clone() }, Some("2 of 20 messages came twice")),
             (Received { reordered: 1, ..all.clone() }, Some("1 of 20 messages came behind a later one")),
-            // As many came as were sent.
+            // The number received equals the number sent.
             (Received { duplicated: 5, ..all.clone() }, Some("5 of 20 messages were lost")),
             (all.clone(), None),
         ] {

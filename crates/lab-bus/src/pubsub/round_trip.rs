@@ -1,10 +1,10 @@
-//! A message and its answer, one after the other: closed by nature, and called so.
+//! A message and its answer, in turn: a closed loop by nature, and reported as such.
 //!
 //! ```text
 //!   ping (generator's CPU) ── topic ──> pong (receiver's CPU)
 //!     └──────────<── topic.answer ───────┘        round_trip = publish call begins → answer copied
 //! ```
-//! A message without an answer ends the run: it broke off.
+//! A message without an answer breaks the run off.
 
 use std::path::PathBuf;
 
@@ -21,33 +21,33 @@ use tickpath_harness::targets::Removed;
 use tickpath_harness::{Around, Lab, LabError, Parent, Role, Thread};
 use tickpath_result::Run;
 
-/// How long an answer may take.
+/// Max time of an answer.
 const PATIENCE_NS: i64 = 5_000_000_000;
 
-/// Sends a message and waits for its answer.
+/// Role of the end that sends a message and waits for its answer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PingRole {
     /// The transport's URL.
     pub target: String,
-    /// Where it publishes.
+    /// The topic that it publishes.
     pub to: String,
-    /// Where it listens.
+    /// The topic that it subscribes to.
     pub from: String,
     /// `overwrite`, `fail` or `keep`.
     pub policy: String,
     /// Bytes of a message.
     pub size: usize,
-    /// Messages, if the time suffices.
+    /// Max number of messages, if the time suffices.
     pub count: u64,
-    /// The longest that all may take, in nanoseconds.
+    /// Max duration of the whole run, in nanoseconds.
     pub duration_ns: u64,
-    /// Where it runs.
+    /// The process's CPU and priority.
     pub thread: Thread,
-    /// Where its samples go.
+    /// The file of its samples.
     pub out: PathBuf,
 }
 
-/// The other end: it answers.
+/// Role of the other end, which answers.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PongRole(pub PingRole);
 
@@ -67,7 +67,7 @@ impl Role for PongRole {
     }
 }
 
-/// Messages and answers for so many seconds, or until the count is reached.
+/// Sends messages and awaits answers for `seconds`, or until the count is reached.
 pub fn round_trip(lab: &Lab<'_>, settings: &Settings, seconds: f64) -> Result<Run, LabError> {
     lab.step(&format!("pubsub {} round trips", tickpath_result::without_login(&settings.target)), seconds)?;
     check(settings, Some("round-trip"))?;
@@ -90,7 +90,7 @@ pub fn round_trip(lab: &Lab<'_>, settings: &Settings, seconds: f64) -> Result<Ru
     };
     let thread = Thread::new(settings.cpus[1], settings.wait, settings.priority);
     let pong = PongRole(PingRole { to: from.clone(), from: to.clone(), thread, ..ping.clone() });
-    // Both publish before either listens: a topic that must be there is there.
+    // Both ends open their publisher before either subscribes: some transports need the topic to exist.
     let connection = connect(&settings.target)?;
     connection.remove(&to)?;
     connection.remove(&from)?;
@@ -106,7 +106,7 @@ pub fn round_trip(lab: &Lab<'_>, settings: &Settings, seconds: f64) -> Result<Ru
     Ok(run)
 }
 
-/// Sends, waits for the answer, and sends again.
+/// Runs the ping process: sends, waits for the answer, and sends again.
 pub(crate) fn ping(role: &PingRole, parent: &Parent) -> Result<(), LabError> {
     let clock = HostClock::get()?;
     let (mut to, mut from) = open(role)?;
@@ -134,7 +134,7 @@ pub(crate) fn ping(role: &PingRole, parent: &Parent) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Answers until it is told to stop; then it tells how often its connections were made again.
+/// Runs the pong process: answers until the parent stops it, then reports its reconnects.
 pub(crate) fn pong(role: &PingRole, parent: &Parent) -> Result<(), LabError> {
     let (mut to, mut from) = open(role)?;
     let stop = parent.stop_flag();
@@ -148,7 +148,7 @@ pub(crate) fn pong(role: &PingRole, parent: &Parent) -> Result<(), LabError> {
                 answer.extend_from_slice(message.payload);
                 stamp = Some(message.stamp);
             }
-            // What is missed here has no answer there.
+            // A message that is missed here gets no answer.
             Event::Gap(_) | Event::Foreign(_) => {}
         });
         polled.map_err(|e| LabError::Failed(format!("receiving failed: {e}")))?;
@@ -161,10 +161,10 @@ pub(crate) fn pong(role: &PingRole, parent: &Parent) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Where one publishes, and where one listens.
+/// The publisher to one topic, and the subscriber to the other.
 type Ends = (Box<dyn Publisher>, Box<dyn Subscriber>);
 
-/// Both topics: the one to publish, and a subscription to the other.
+/// Opens both topics: one to publish, and a subscription to the other.
 fn open(role: &PingRole) -> Result<Ends, LabError> {
     let connection = connect(&role.target)?;
     let to = connection.publisher(&role.to, &topic_config(&role.policy, role.size)?)?;
@@ -177,7 +177,7 @@ fn publish(to: &mut dyn Publisher, stamp: u64, payload: &[u8]) -> Result<(), Lab
     to.publish(stamp, KIND, payload).map_err(|e| LabError::Failed(format!("publishing failed: {e}")))
 }
 
-/// When the answer to this message came. Whatever else comes is counted.
+/// Returns the arrival time of this message's answer; any other message is only counted.
 fn await_answer(
     from: &mut dyn Subscriber,
     tracker: &mut SequenceTracker,
@@ -225,7 +225,7 @@ mod tests {
     use super::*;
     use tickpath_bus::{Message, PublisherState, ReceiveError};
 
-    /// The numbers of the answers that come; none is a connection that was made again.
+    /// Numbers of the planted answers; `None` is a reconnect.
     struct Planted(Vec<Option<u64>>);
 
     impl Subscriber for Planted {

@@ -1,4 +1,4 @@
-//! How `pubsub` is run, and which settings make no run.
+//! Settings of `pubsub`, and the rules that refuse impossible ones.
 
 use std::rc::Rc;
 
@@ -11,10 +11,10 @@ use tickpath_harness::arrivals::Arrivals;
 use tickpath_harness::{Lab, LabError, Thread};
 use tickpath_result::{Phase, Run};
 
-/// A payload holds at least when it was sent and its number.
+/// Min payload: the send time and the number.
 const LEAST_BYTES: usize = 16;
 
-/// How `pubsub` is run.
+/// Settings of `pubsub`.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The transport's URL.
@@ -23,36 +23,37 @@ pub struct Settings {
     pub foreign: Option<Rc<dyn ForeignClient>>,
     /// Bytes of a message.
     pub size: usize,
-    /// Messages a second; as fast as it goes if there is none.
+    /// Messages a second; full speed if there is none.
     pub rate: Option<f64>,
-    /// How their intended times lie.
+    /// The distribution of the intended times.
     pub arrivals: Arrivals,
-    /// Messages.
+    /// The number of messages.
     pub count: u64,
     /// Messages that share a stamp.
     pub batch: usize,
-    /// What a full topic does; the transport's usual way if there is none.
+    /// The behaviour of a full topic; the transport's usual policy if there is none.
     pub policy: Option<Policy>,
-    /// Whether each message is the first after an idle, or one of a stream.
+    /// Whether each message is the first after an idle period, or part of a stream.
     pub phase: Phase,
     /// Subscriptions; they take turns on the receiver's CPU.
     pub readers: usize,
-    /// How the subscriber waits.
+    /// The subscriber's wait mode.
     pub wait: Wait,
-    /// How the publisher waits for the next message's time; as the subscriber if there is none.
+    /// The publisher's wait mode before the next message's time; the subscriber's if there is none.
     pub pace: Option<Wait>,
     /// The generator's and the receiver's CPU.
     pub cpus: [usize; 2],
-    /// Of both processes.
+    /// The priority of both processes.
     pub priority: Priority,
-    /// Which repetition this is.
+    /// The number of this repetition.
     pub repeat: u32,
-    /// Whether the target is made to stand still at times: who waits for it then cannot keep the rate.
+    /// Whether the test stalls the target at times: a publisher that waits for it then cannot keep the rate.
     pub is_stalled: bool,
 }
 
 impl Settings {
-    /// No message yet: of 64 bytes, as fast as they go, to one subscriber that sleeps between them.
+    /// Returns defaults without any message yet: 64 bytes at full speed to one subscriber, which sleeps between
+    /// messages.
     pub fn new(target: &str, cpus: [usize; 2]) -> Self {
         Self {
             target: target.to_owned(),
@@ -74,13 +75,14 @@ impl Settings {
         }
     }
 
-    /// What the client of both ends is called.
+    /// Returns the name of both ends' client.
     pub fn client(&self) -> &'static str {
         self.foreign.as_ref().map_or("rust", |client| client.name())
     }
 }
 
-/// As told, or the transport's usual one; at full speed the publisher is told when a subscriber is too slow, if it can be.
+/// Returns the policy of the settings or the transport's usual one; at full speed, where possible, the policy that
+/// reports a slow subscriber to the publisher.
 pub(super) fn policy(settings: &Settings) -> Result<Policy, LabError> {
     if let Some(policy) = settings.policy {
         return Ok(policy);
@@ -90,7 +92,7 @@ pub(super) fn policy(settings: &Settings) -> Result<Policy, LabError> {
     Ok(if told { Policy::Fail } else { policies[0] })
 }
 
-/// Refuses settings that make no run; and, in a phase that our own bus alone has, any other client.
+/// Refuses impossible settings, and any other client in a phase that only our own bus has.
 pub(super) fn check(settings: &Settings, own_phase: Option<&str>) -> Result<(), LabError> {
     let wrong = |what: String| Err(LabError::Setting(what));
     if settings.size < LEAST_BYTES || settings.size > 16 << 20 {
@@ -126,12 +128,12 @@ pub(super) fn check(settings: &Settings, own_phase: Option<&str>) -> Result<(), 
     }
 }
 
-/// What both ends are told, where the policy is resolved.
+/// Returns the roles of both ends, once the policy is resolved.
 pub(super) fn roles(lab: &Lab<'_>, settings: &Settings, topic: &str, heard: &str) -> (PublisherRole, SubscriberRole) {
     let Settings { target, size, rate, arrivals, count, batch, policy, readers, wait, pace, cpus, priority, .. } =
         settings.clone();
-    // Readers that share the publisher's core need it to give way.
-    // Who waits by adapting is set against who spins: their publishers are one and the same.
+    // Readers that share the publisher's core need it to yield. An adaptive subscriber is compared with a spinning one:
+    // both get the same publisher.
     let pace = pace.unwrap_or(match (wait, cpus[0] == cpus[1]) {
         (Wait::Busy | Wait::Adaptive, true) => Wait::Yield,
         (Wait::Busy | Wait::Adaptive, false) => Wait::Busy,
@@ -162,7 +164,7 @@ pub(super) fn roles(lab: &Lab<'_>, settings: &Settings, topic: &str, heard: &str
     (publisher, subscriber)
 }
 
-/// What a run's settings tell of it.
+/// Returns a run that describes its settings.
 pub(super) fn described(lab: &Lab<'_>, settings: &Settings) -> Run {
     let mut run = Run {
         target: settings.target.clone(),

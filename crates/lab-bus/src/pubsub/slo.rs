@@ -1,4 +1,4 @@
-//! The highest rate at which a target keeps a promise.
+//! Search for the highest rate at which a target keeps a promise.
 
 use tickpath_compare::{Promise, Search};
 use tickpath_harness::{Lab, LabError, keep};
@@ -7,17 +7,17 @@ use tickpath_result::{ResultFile, Run, short_name};
 
 use super::{Settings, run as steady};
 
-/// Rates that a search mostly tries.
+/// The typical number of rates that a search tries.
 pub const USUAL_RUNS: usize = 9;
 
-/// Messages of a run, at most; and of those that the percentile needs, so many times as many at least.
+/// Max messages of a run, and the min multiple of the messages that the percentile needs.
 const MOST: f64 = 2e6;
 const ENOUGH: u64 = 2;
 
-/// No run takes longer for its percentile, in seconds: a rate that would is not tried.
+/// Max duration of a run for its percentile, in seconds: the search skips rates that would take longer.
 const LONGEST_S: f64 = 10.0;
 
-/// Searches for one target; the runs go into the result. Gives what it found in words.
+/// Searches for one target's rate and adds the runs to the result. Returns the finding as text.
 pub fn search(
     lab: &Lab<'_>,
     promise: &Promise,
@@ -45,7 +45,7 @@ pub fn search(
     Ok(seen.told(promise, search.kept(), search.broken()))
 }
 
-/// A run, and once more if it broke a rule that has nothing to do with the promise.
+/// Runs once, and once more if the run broke a rule that is unrelated to the promise.
 fn tried(lab: &Lab<'_>, promise: &Promise, settings: &Settings) -> Result<Run, LabError> {
     let searched = |mut run: Run| {
         run.params.set("slo", promise.to_string());
@@ -67,12 +67,12 @@ fn tried(lab: &Lab<'_>, promise: &Promise, settings: &Settings) -> Result<Run, L
     }
 }
 
-/// Whether every message came, as promised, at the rate that was asked for.
+/// Returns whether every message arrived within the promise at the requested rate.
 fn keeps(promise: &Promise, run: &Run) -> bool {
     run.valid && run.counts.lost == 0 && promise.is_kept(run) == Some(true)
 }
 
-/// What was seen at both ends of the bracket.
+/// Observations at both ends of the bracket.
 #[derive(Default)]
 struct Tried(Vec<(f64, String)>);
 

@@ -1,4 +1,4 @@
-//! A steady stream of messages, or, at a low rate, the first message after an idle.
+//! A steady stream of messages, or, at a low rate, the first message after an idle period.
 
 use std::path::Path;
 
@@ -18,12 +18,12 @@ use tickpath_harness::targets::{Removed, is_log};
 use tickpath_harness::{Around, Lab, LabError, host};
 use tickpath_result::{Run, without_login};
 
-/// What a run has, right before its first message.
+/// Topics and processes of a run, right before its first message.
 #[derive(Debug)]
 pub struct Ends<'a> {
-    /// Where messages are published.
+    /// The topic that is published.
     pub published: &'a str,
-    /// Where they are heard: the same topic, unless somebody is to come between.
+    /// The topic that is received: the same topic, unless a bridge is to stand between.
     pub heard: &'a str,
     /// The publisher's process id.
     pub publisher: u32,
@@ -36,8 +36,9 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Run, LabError> {
     run_with(lab, settings, false, |_| Ok(()))
 }
 
-/// The same; `begin` is called when all is ready, and the first message is sent when it returns. If somebody is to come
-/// between, the subscriber hears another topic than is published, and it is `begin`'s to carry what comes.
+/// Runs like [`run`], but calls `begin` when all is ready and sends the first message when it returns. With `between`
+/// the subscriber receives another topic than the published one, and `begin` has to start the bridge that carries the
+/// messages.
 pub fn run_with(
     lab: &Lab<'_>,
     settings: &Settings,
@@ -50,25 +51,25 @@ pub fn run_with(
     lab.step(&what, seconds + 1.0)?;
     let settings = &Settings { policy: Some(policy(settings)?), ..settings.clone() };
     let around = Around::begin(lab, settings.cpus)?;
-    // The floor of the log; a broker's path holds a thousand of them.
+    // Floor of the log only: a broker's path is a thousand times longer.
     let transfer = around.transfer_ns().filter(|_| is_log(&settings.target)).unwrap_or(0.0);
     let idle = host::idle_gaps(&lab.clock, settings.cpus[1])?;
     let topic = topic_name(lab, &settings.target);
     let heard = if between { format!("{topic}.heard") } else { topic.clone() };
     let _removed = [&topic, &heard].map(|topic| Removed { target: &settings.target, topic });
     let (publisher, subscriber) = roles(lab, settings, &topic, &heard);
-    // The publisher makes the topic, so that a `fail` topic has its reader before the first message.
+    // The publisher makes the topic before it sends, so that a `fail` topic has its reader before the first message.
     let (mut publisher, mut subscriber) = match &settings.foreign {
         Some(client) => (client.publisher(lab, &publisher)?, client.subscriber(lab, &subscriber)?),
         None => (lab.spawn(&publisher)?, lab.spawn(&subscriber)?),
     };
     begin(&Ends { published: &topic, heard: &heard, publisher: publisher.id(), subscriber: subscriber.id() })?;
     publisher.tell("go")?;
-    // As slowly as a message of this size can reasonably go.
+    // The slowest reasonable speed of a message of this size.
     let message = if is_log(&settings.target) { 1e-5 } else { 1e-2 };
     let slowest = settings.count as f64 * (message + settings.size as f64 * 1e-8);
     let published: Published = publisher.result(seconds * 3.0 + slowest)?;
-    // It may have everything already, and be gone.
+    // The subscriber may have received everything already and exited.
     let _ = subscriber.tell("ended");
     let received: Received = subscriber.result(10.0)?;
     let mut run = assemble(lab, settings, transfer, &idle, &published, &received)?;
@@ -90,7 +91,7 @@ fn assemble(
     published: &Published,
     received: &Received,
 ) -> Result<Run, LabError> {
-    // The stamps of another language are nanoseconds.
+    // Clients in other languages stamp in nanoseconds.
     let calibration = &settings.foreign.as_ref().map_or(*lab.clock.calibration(), |_| Calibration::nanoseconds());
     let elapsed = calibration.ns_between(published.first, received.last).max(0) as u64;
     let mut run = Run {
@@ -105,7 +106,7 @@ fn assemble(
     }
     publish_hop(&mut run, &lab.folder().join("publisher"), calibration)?;
     if settings.rate.is_some() {
-        // The processes of another language watch for none.
+        // Processes of clients in other languages do not watch for gaps.
         let found = |name: &str| match settings.foreign {
             Some(_) => Ok(Vec::new()),
             None => load_gaps(&lab.folder().join(name)).map(|gaps| within(&gaps, published.first, received.last)),
@@ -119,7 +120,7 @@ fn assemble(
         let took_ns = calibration.ns_between(published.first, published.last);
         judge(&mut run, settings, published, took_ns);
         void_attribution(&mut run, idle, &gaps, took_ns as f64 / 1e9);
-        // Ends that are threads of one process have one account.
+        // Ends that are threads of one process share one CPU account.
         if !lab.in_threads {
             tell_receiver_cpu(&mut run, received.cpu_ns);
         }
@@ -129,7 +130,7 @@ fn assemble(
         }
     }
     if settings.wait != Wait::Busy || settings.readers > 1 || settings.foreign.is_some() {
-        // Nobody spun on the receiver's CPU: what the host took is not known.
+        // No thread spun on the receiver's CPU, so the host's share is unknown.
         drop_attribution(&mut run);
     }
     if received.received == 0 {
@@ -147,7 +148,8 @@ fn assemble(
         run.valid = false;
         run.notes.push(format!("{} messages were lost on a topic that promises to keep them", run.counts.lost));
     } else if settings.rate.is_some() {
-        // At full speed a topic may overwrite what its reader has not taken; at a rate that it keeps nothing is lost.
+        // At full speed a topic may overwrite messages that its reader has not taken; at a sustained rate none may be
+        // lost.
         refuse_loss(&mut run);
     }
     Ok(run)
@@ -179,8 +181,8 @@ fn latency_hops(run: &mut Run, out: &Path, clock: &Calibration, gaps: &[Gap], tr
     Ok(())
 }
 
-/// What held a thread up. Where nothing but the two ends runs, each has its CPU to itself. One that finds messages right
-/// after it has waited shows no gap; the kernel counts that.
+/// Reports a thread's stalls, and refuses a run on a log whose thread lacked a CPU of its own. A thread that finds
+/// messages right after its wait shows no gap, but the kernel's account counts that wait.
 fn hold_up(run: &mut Run, settings: &Settings, end: (&str, &[Gap], u64), took_ns: u64, clock: &Calibration) {
     let (who, gaps, waited_ns) = end;
     tell_standstills(run, who, gaps, took_ns, clock);
@@ -190,7 +192,7 @@ fn hold_up(run: &mut Run, settings: &Settings, end: (&str, &[Gap], u64), took_ns
     }
 }
 
-/// The generator's own rules: its rate, and its punctuality, of which no call that waits is a part.
+/// Applies the generator's rules: its rate and its punctuality, which excludes calls that wait.
 fn judge(run: &mut Run, settings: &Settings, published: &Published, took_ns: i64) {
     let reached = published.planned_ns as f64 / took_ns as f64;
     if took_ns > 0 && reached < 0.99 && settings.count > 1 && !settings.is_stalled {

@@ -1,4 +1,5 @@
-//! One side of a queue alone, for pushers and pullers in containers of their own: what it does is told in lines.
+//! One side of a queue alone, for pushers and pullers in containers of their own; it reports its progress in lines of
+//! text.
 
 use tickpath_bus::{BatchError, Connection, Delivery, PublishError, QueueConfig, ReceiveError, connect};
 use tickpath_clock::{Clock, HostClock, Wait};
@@ -12,35 +13,35 @@ use tickpath_harness::LabError;
 use tickpath_report::{count, figure};
 use tickpath_result::without_login;
 
-/// A puller ends after so long at the latest.
+/// Max duration of a puller.
 const MOST_NS: i64 = 600_000_000_000;
 
 const SECOND_NS: i64 = 1_000_000_000;
 
-/// How one side alone is run.
+/// Settings of one side alone.
 #[derive(Debug, Clone)]
 pub struct Alone {
     /// The transport's URL.
     pub target: String,
-    /// The queue, which stays.
+    /// The queue, which stays after the run.
     pub queue: String,
     /// Messages to push.
     pub count: u64,
     /// Bytes of a message.
     pub size: usize,
-    /// Messages that are pushed together.
+    /// Messages per push.
     pub pipeline: usize,
-    /// Messages that are asked for at once.
+    /// Max messages per pull.
     pub pull: usize,
-    /// What becomes of a message whose puller dies; the transport's usual way if there is none.
+    /// Fate of a message whose puller dies; the transport's usual delivery if there is none.
     pub delivery: Option<Delivery>,
-    /// How a puller waits for messages, and a pusher for room.
+    /// The puller's wait mode for messages, and the pusher's for room.
     pub wait: Wait,
-    /// What the made-up records depend on.
+    /// The seed of the made-up records.
     pub seed: u64,
 }
 
-/// Pushes all messages; says its rate each second, and its total. Refused if messages wait in the queue already.
+/// Pushes all messages; reports its rate each second, and its total. Refuses a queue that holds messages already.
 pub fn push_alone(alone: &Alone, say: &mut dyn FnMut(&str)) -> Result<(), LabError> {
     let clock = HostClock::get()?;
     let connection = connect(&alone.target)?;
@@ -74,7 +75,7 @@ pub fn push_alone(alone: &Alone, say: &mut dyn FnMut(&str)) -> Result<(), LabErr
     Ok(())
 }
 
-/// Pulls until nothing has come for a second after something came, ten minutes at the most; says its rate each second,
+/// Pulls until no message has arrived for a second after the first, ten minutes at most; reports its rate each second,
 /// and its total.
 pub fn pull_alone(alone: &Alone, say: &mut dyn FnMut(&str)) -> Result<(), LabError> {
     let clock = HostClock::get()?;
@@ -124,16 +125,16 @@ impl Alone {
     }
 }
 
-/// Counts messages, and says how many there were: each second, and at the end.
+/// Counter of messages that reports each second and at the end.
 struct Meter<'a> {
     clock: HostClock,
     /// `pushed` or `pulled`.
     done: &'static str,
     say: &'a mut dyn FnMut(&str),
     total: u64,
-    /// When the first messages came, and the last ones; none before.
+    /// The times of the first and the last messages; `None` before the first.
     ends: Option<(u64, u64)>,
-    /// Since when there was no line, and how many messages there were then.
+    /// The time of the last line, and the total at that time.
     line: (u64, u64),
     started: u64,
 }
@@ -161,13 +162,13 @@ impl<'a> Meter<'a> {
         }
     }
 
-    /// How long there was none.
+    /// Returns the time since the last message.
     fn silent_ns(&self) -> i64 {
         let last = self.ends.map_or(self.started, |(_, last)| last);
         self.clock.ns_between(last, self.clock.ticks())
     }
 
-    /// The total, at the rate from the first message to the last one.
+    /// Reports the total, and the rate from the first message to the last one.
     fn end(&mut self) {
         let ns = self.ends.map_or(0, |(first, last)| self.clock.ns_between(first, last));
         let rate = (ns > 0).then(|| format!(", {}", figure("rate_per_s", self.total as f64 * 1e9 / ns as f64)));

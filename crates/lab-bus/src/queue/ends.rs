@@ -1,4 +1,4 @@
-//! The processes of a run, and what they report.
+//! The processes of a run, and their reports.
 
 use tickpath_clock::{HostClock, Priority};
 
@@ -17,23 +17,23 @@ pub(super) struct Ends {
     pub software: Software,
 }
 
-/// What they reported, and what is left.
+/// The reports of the processes, and the messages that are left.
 pub(super) struct Outcome {
     pub pushed: Pushed,
     pub pulled: Vec<Pulled>,
     pub software: Software,
-    /// Messages that wait still.
+    /// Messages that still wait.
     pub left: u64,
-    /// Whether the transport promises to keep what nobody pulls yet.
+    /// Whether the transport promises to keep messages without a puller.
     pub keeps: bool,
-    /// How the server may lose messages of the queues, by its own settings.
+    /// The ways in which the server may lose messages of the queues, by its own settings.
     pub drops: Vec<String>,
-    /// Why the run broke off, if it did.
+    /// The reason for breaking off, if the run did.
     pub failed: Option<String>,
 }
 
 impl Ends {
-    /// Our own; the pusher first, so that a queue that must be made is there.
+    /// Starts our own processes; the pusher first, so that a queue that must be made exists.
     pub fn spawn(lab: &Lab<'_>, settings: &Settings, queues: &[String]) -> Result<Self, LabError> {
         let pusher = QueuePusherRole {
             target: settings.target.clone(),
@@ -66,7 +66,7 @@ impl Ends {
         Ok(Self { pusher, pullers, software })
     }
 
-    /// From the first push until all is pulled.
+    /// Runs from the first push until all messages are pulled.
     pub fn work(mut self, settings: &Settings, queues: &Queues, clock: &HostClock) -> Result<Outcome, LabError> {
         for puller in &mut self.pullers {
             puller.tell("go")?;
@@ -75,11 +75,11 @@ impl Ends {
         let pushed: Pushed = self.pusher.result(settings.bound_seconds())?;
         let mut failed = pushed.failed.clone();
         if failed.is_none() && settings.share(0).is_none() {
-            // A puller that shares a queue cannot know what is still to come to it.
+            // A puller that shares a queue cannot know how many more messages it will get.
             failed = queues.until_taken(clock, PATIENCE_NS).err().map(|error| error.to_string());
         }
         for puller in &mut self.pullers {
-            // It may have failed, and be gone.
+            // The puller may have failed and exited.
             let _ = puller.tell("ended");
         }
         let results = self.pullers.iter_mut().map(|puller| puller.result::<Pulled>(settings.bound_seconds()));
@@ -93,7 +93,8 @@ impl Ends {
             }
         };
         for child in self.pullers.into_iter().chain([self.pusher]) {
-            // All of them leave in order only now: where members of a group are told of each other, leaving disturbs.
+            // All pullers leave only now, in order: where members of a group are notified of each other, leaving
+            // disturbs.
             let _left = child.stop::<()>();
         }
         let told = pushed.server_version.clone().or(self.software.server_version.clone());

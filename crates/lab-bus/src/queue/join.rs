@@ -1,4 +1,4 @@
-//! From what the processes wrote down to a run: the two sides of each message joined by its number.
+//! From the recorded rows to a run: the two sides of each message joined by its number.
 
 use tickpath_clock::{Calibration, Clock};
 
@@ -12,7 +12,7 @@ use tickpath_harness::samples::Samples;
 use tickpath_harness::{Lab, LabError};
 use tickpath_result::{Actor, Counts, Phase, Run};
 
-/// The run that all of it makes.
+/// Assembles the run from all rows and reports.
 pub(super) fn assemble(lab: &Lab<'_>, settings: &Settings, outcome: &Outcome) -> Result<Run, LabError> {
     let calibration = &match settings.client {
         Client::Rust => *lab.clock.calibration(),
@@ -60,15 +60,15 @@ pub(super) fn assemble(lab: &Lab<'_>, settings: &Settings, outcome: &Outcome) ->
     Ok(run)
 }
 
-/// The messages, each with both of its ends.
+/// The messages, each with its push and its pull.
 struct Joined {
     in_queue: Samples,
     one_way: Samples,
-    /// Messages that came at all.
+    /// Distinct messages that arrived.
     distinct: u64,
     duplicated: u64,
     reordered: u64,
-    /// Messages that are none of this run.
+    /// Messages that are not from this run.
     foreign: u64,
 }
 
@@ -139,7 +139,7 @@ impl Joined {
     }
 }
 
-/// Rates, whether the pullers kept up, and how long they needed after the last push.
+/// Adds the rates, the pullers' share at the last push, and the drain time after it.
 fn figures(run: &mut Run, rows: &Rows, calibration: &Calibration) {
     let Some((first, last_push)) = rows.pushing() else { return };
     let mut figures = vec![("push_rate_per_s", rate_per_s(rows.sent, first, last_push, calibration))];
@@ -151,20 +151,20 @@ fn figures(run: &mut Run, rows: &Rows, calibration: &Calibration) {
         run.throughput_per_s = rate_per_s(run.counts.received, first, last_pop, calibration);
         run.elapsed_ns = Some(calibration.ns_between(first, last_pop).max(0) as u64);
         figures.push(("pull_rate_per_s", run.throughput_per_s));
-        // A pull may return before the push that it answers.
+        // A pull may return before the push of its message.
         figures.push(("drain_ns", Some(calibration.ns_between(last_push, last_pop).max(0) as f64)));
     }
     run.figures.extend(figures.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
 }
 
-/// How late the pushes were called, against the time of their last message.
+/// Reports the lateness of the pushes against the intended time of their last message.
 fn lateness(run: &mut Run, rows: &Rows, start: u64, rate: f64, calibration: &Calibration) {
     let due = |index: u64| intended(calibration, start, ((index + 1) * rows.batch).min(rows.sent).max(1) - 1, rate);
     let late = Samples((0..).zip(&rows.pushes).map(|(index, push)| (due(index), push[0])).collect());
     tell_lateness(run, &late.unwatched_hop(calibration));
 }
 
-/// Each process, from its own first message to its last one.
+/// Returns each process's rate, from its own first message to its last.
 fn actors(rows: &Rows, calibration: &Calibration) -> Vec<Actor> {
     let Some((first, last)) = rows.pushing() else { return Vec::new() };
     let actor = |role: &str, number: usize, count: u64, rate_per_s: Option<f64>| Actor {
@@ -184,7 +184,7 @@ fn actors(rows: &Rows, calibration: &Calibration) -> Vec<Actor> {
     std::iter::once(pusher).chain((1..).zip(&rows.pullers).map(puller)).collect()
 }
 
-/// None over no time at all.
+/// Returns the rate, or `None` over no time at all.
 fn rate_per_s(count: u64, from: u64, to: u64, calibration: &Calibration) -> Option<f64> {
     let ns = calibration.ns_between(from, to);
     (ns > 0).then(|| count as f64 * 1e9 / ns as f64)

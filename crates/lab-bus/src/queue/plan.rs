@@ -1,4 +1,4 @@
-//! How many messages fit the time, found before they are measured.
+//! The number of messages that fits the time, found before the measurement.
 
 use super::run::run;
 use super::settings::{Client, Settings, USUAL_S, is_list};
@@ -6,21 +6,20 @@ use tickpath_harness::digits::round_down;
 use tickpath_harness::targets::is_log;
 use tickpath_harness::{Lab, LabError};
 
-/// Messages that tell how fast a target is.
+/// Messages of the probe that finds a target's speed.
 const PROBE: u64 = 500;
 
 /// The number of messages for one run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    /// Messages.
+    /// The number of messages.
     pub count: u64,
-    /// Why it is not what was asked for.
+    /// The reason for a difference from the request.
     pub note: Option<String>,
 }
 
-/// The messages of `settings`, or as many as the target takes in so many seconds if that is less. At a rate the time
-/// alone decides. Logs are known to be fast enough, and for the usual time so are lists of Redis
-/// with our client.
+/// Plans the messages of `settings`, or as many as the target takes in `seconds` if that is less; at a rate the time
+/// alone decides. Logs are known to be fast enough, and for the usual time so are Redis lists with our client.
 pub fn plan(lab: &Lab<'_>, settings: &Settings, seconds: f64) -> Result<Plan, LabError> {
     if let Some(rate) = settings.rate {
         let timed = (rate * seconds) as u64;

@@ -13,14 +13,15 @@ use tickpath_harness::quiet::Quiet;
 use tickpath_harness::samples::{save, touched_rows};
 use tickpath_harness::{LabError, Parent, Role, Thread};
 
-/// Once the pusher has ended: how long a puller waits for what is still to come, and how long if it cannot know.
+/// Max wait of a puller for its remaining messages after the pusher has ended, and the wait of a puller that cannot
+/// know their number.
 pub(super) const PATIENCE_NS: i64 = 30_000_000_000;
 pub(super) const QUIET_NS: i64 = 1_000_000_000;
 
-/// How long a puller sleeps that is not woken.
+/// Sleep of a puller that no message wakes.
 pub(super) const SLEEP_NS: u64 = 10_000_000;
 
-/// Pulls from a queue.
+/// Role of a puller.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct QueuePullerRole {
     /// The transport's URL.
@@ -31,16 +32,16 @@ pub struct QueuePullerRole {
     pub delivery: String,
     /// Bytes of a message.
     pub size: usize,
-    /// Messages that it asks for at once.
+    /// Max messages per pull.
     pub limit: usize,
-    /// Messages that will come to it; none if others may get them.
+    /// The number of messages that it will get; `None` if other pullers may get them.
     pub share: Option<u64>,
-    /// Messages to have room for; there may be more.
+    /// The number of messages to allocate room for; more may arrive.
     pub expected: u64,
-    /// Where it runs.
+    /// The process's CPU and priority.
     pub thread: Thread,
-    /// Where its calls go: of each that gave something when it began and returned, and how many messages it gave.
-    /// Their numbers go beside it.
+    /// The file of its calls: the start, the return and the number of messages of each pull that returned some. The
+    /// messages' numbers go into a file beside it.
     pub out: PathBuf,
 }
 
@@ -66,7 +67,7 @@ impl Role for QueuePullerRole {
         save(&self.out, &pulling.calls)?;
         save(&numbers_file(&self.out), &pulling.numbers)?;
         parent.result(&Pulled { redelivered: pulling.redelivered, reconnects: queue.reconnects(), failed });
-        // Its queue stays open until the parent wants it to stop.
+        // Its queue stays open until the parent stops it.
         while parent.hear().is_some() {}
         drop(queue);
         parent.result(&());
@@ -74,26 +75,26 @@ impl Role for QueuePullerRole {
     }
 }
 
-/// What a puller tells at its end.
+/// A puller's result.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Pulled {
     /// Messages that were marked as redelivered.
     pub redelivered: u64,
-    /// How often its connection was lost and made again, where the client tells.
+    /// The number of reconnects, where the client reports it.
     pub reconnects: Option<u64>,
     pub failed: Option<String>,
 }
 
-/// What a puller writes down.
+/// The records of a puller.
 struct Pulling {
-    /// Of each pull that gave something: called, returned, messages.
+    /// Each pull that returned messages: called, returned, messages.
     calls: Vec<[u64; 3]>,
     numbers: Vec<[u64; 1]>,
     redelivered: u64,
 }
 
 impl Pulling {
-    /// Pulls until its share is there, or nothing more comes after the pusher has ended.
+    /// Pulls until its share is there, or no more messages arrive after the pusher has ended.
     fn all(
         &mut self,
         role: &QueuePullerRole,
@@ -131,7 +132,7 @@ impl Pulling {
         pulled.map_err(|error| failed("pulling", &error))
     }
 
-    /// Messages that came for the first time, as far as they are marked.
+    /// Returns the number of messages that are not marked as redelivered.
     fn fresh(&self) -> u64 {
         self.numbers.len() as u64 - self.redelivered
     }

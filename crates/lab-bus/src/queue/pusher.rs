@@ -13,13 +13,13 @@ use super::record::{KIND, Records};
 use tickpath_harness::samples::{save, touched_rows};
 use tickpath_harness::{LabError, Parent, Role, Thread};
 
-/// Between the word to go and the first message's time.
+/// Time between the `go` command and the first message's time.
 const RUN_UP_NS: u64 = 1_000_000;
 
-/// How long a queue may stay full.
+/// Max time that a queue may stay full.
 pub(super) const FULL_NS: i64 = 30_000_000_000;
 
-/// Pushes to queues.
+/// Role of the pusher.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct QueuePusherRole {
     /// The transport's URL.
@@ -30,17 +30,17 @@ pub struct QueuePusherRole {
     pub delivery: String,
     /// Bytes of a message.
     pub size: usize,
-    /// Messages.
+    /// The number of messages.
     pub count: u64,
-    /// Messages a second; as fast as it goes if there is none.
+    /// Messages a second; full speed if there is none.
     pub rate: Option<f64>,
-    /// Messages that are pushed together.
+    /// Messages per push.
     pub batch: usize,
-    /// What the made-up records depend on.
+    /// The seed of the made-up records.
     pub seed: u64,
-    /// Where it runs.
+    /// The process's CPU and priority.
     pub thread: Thread,
-    /// Where its calls go: when each began and returned.
+    /// The file of its calls: the start and the return of each.
     pub out: PathBuf,
 }
 
@@ -81,7 +81,7 @@ impl Role for QueuePusherRole {
             failed,
             server_version: None,
         });
-        // Its queues stay open until the parent wants it to stop.
+        // Its queues stay open until the parent stops it.
         while parent.hear().is_some() {}
         drop(queues);
         parent.result(&());
@@ -89,7 +89,7 @@ impl Role for QueuePusherRole {
     }
 }
 
-/// What the pusher tells at its end.
+/// The pusher's result.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Pushed {
     pub sent: u64,
@@ -98,14 +98,14 @@ pub(super) struct Pushed {
     /// The intended time of message 0, in the process's own ticks.
     pub start: u64,
     pub late_share: f64,
-    /// How often its connections were lost and made again, where the client tells.
+    /// The number of reconnects, where the client reports it.
     pub reconnects: Option<u64>,
     pub failed: Option<String>,
-    /// Where the client can tell.
+    /// The server's version, where the client can report it.
     pub server_version: Option<String>,
 }
 
-/// When a message is to be pushed, in ticks.
+/// Returns a message's intended time in ticks.
 pub(super) fn intended(calibration: &Calibration, start: u64, number: u64, rate: f64) -> u64 {
     start + calibration.ticks_of_ns((number as f64 * 1e9 / rate) as u64)
 }
@@ -115,7 +115,7 @@ struct Pushing<'a> {
     clock: HostClock,
     wait: Wait,
     stop: Arc<AtomicBool>,
-    /// Of each push: called, returned.
+    /// Each push: called, returned.
     calls: Vec<[u64; 2]>,
     /// The intended time of message 0.
     start: u64,
@@ -144,7 +144,7 @@ impl Pushing<'_> {
         Ok(())
     }
 
-    /// Waits for the time of the batch's last message: until then it is not all there.
+    /// Waits for the intended time of the batch's last message: the batch is complete only then.
     fn keep_time(&mut self, pacer: &mut Pacer<HostClock>, rate: f64, batch: u64) {
         let due = intended(self.clock.calibration(), self.start, self.sent + batch - 1, rate);
         let actual = pacer.until(due);
@@ -152,7 +152,7 @@ impl Pushing<'_> {
         self.lateness.count(pacer.own_lateness_ns(due, actual), interval_ns.max(10_000.0) as u64);
     }
 
-    /// Pushes some messages, the rest of them again while the queue is full.
+    /// Pushes messages, and retries the rest while the queue is full.
     fn push(&mut self, queue: &mut dyn Pusher, stamp: u64, payloads: &[&[u8]]) -> Result<(), LabError> {
         let mut rest = payloads;
         let mut full_since = None;

@@ -1,4 +1,4 @@
-//! The queues of a run: how they are made, looked at and removed.
+//! The queues of a run: making, inspecting and removing them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,11 +10,11 @@ use tickpath_harness::targets::is_log;
 use tickpath_harness::{Lab, LabError};
 use tickpath_result::without_login;
 
-/// What a queue with a bound holds: so many bytes, and so many messages if they are long.
+/// Capacity of a bounded queue in bytes, and its min capacity in messages, however long.
 const CAPACITY_BYTES: usize = 16 << 20;
 const CAPACITY_MESSAGES: usize = 64;
 
-/// Between two looks at how many messages wait.
+/// Interval between two checks of the number of waiting messages.
 const LOOK_NS: u64 = 50_000_000;
 
 /// The queues of a run, removed at its end, however it ends.
@@ -24,7 +24,7 @@ pub(super) struct Queues {
 }
 
 impl Queues {
-    /// One, or one a puller; refused if somebody has them already.
+    /// Names a single queue, or a queue per puller; refuses queues that hold messages already.
     pub fn fresh(lab: &Lab<'_>, connection: Box<dyn Connection>, settings: &Settings) -> Result<Self, LabError> {
         let names: Vec<String> = (0..settings.queues()).map(|_| name(lab, &settings.target)).collect();
         for name in &names {
@@ -33,8 +33,8 @@ impl Queues {
         Ok(Self { connection, names })
     }
 
-    /// Waits until all is taken, as far as the transport can tell; a number that stands still for so long is not waited
-    /// for. Gives how many messages wait still.
+    /// Waits until no message waits, as far as the transport reports that, and gives up once the number has not fallen
+    /// for `patience_ns`. Returns the number of messages that still wait.
     pub fn until_taken(&self, clock: &HostClock, patience_ns: i64) -> Result<u64, ConnectError> {
         let (mut least, mut since) = (u64::MAX, clock.ticks());
         loop {
@@ -49,12 +49,13 @@ impl Queues {
         }
     }
 
-    /// How the server may lose messages of them, by its own settings, as far as it tells.
+    /// Returns the ways in which the server may lose messages of the queues by its own settings, as far as it reports
+    /// them.
     pub fn drops(&self) -> Vec<String> {
         self.names.iter().filter_map(|name| drops(&*self.connection, name)).collect()
     }
 
-    /// Messages that nobody has taken; none where the transport cannot tell.
+    /// Returns the number of messages that no puller has taken; zero where the transport cannot report it.
     fn waiting(&self) -> Result<u64, ConnectError> {
         let mut waiting = 0;
         for name in &self.names {
@@ -63,7 +64,7 @@ impl Queues {
         Ok(waiting)
     }
 
-    /// Whether the transport promises to keep what nobody pulls yet.
+    /// Returns whether the transport promises to keep messages without a puller.
     pub fn keep(&self) -> bool {
         self.connection.queue_capabilities().keeps_without_puller
     }
@@ -72,14 +73,14 @@ impl Queues {
 impl Drop for Queues {
     fn drop(&mut self) {
         for name in &self.names {
-            // A server that has gone keeps what it has; the run's own error says so.
+            // A server that is gone keeps its queue; the run's own error reports that.
             let _ = self.connection.remove_queue(name);
         }
     }
 }
 
-/// A name that was never used before: a broker may still be removing the last one. On somebody's server it says whose
-/// it is.
+/// Returns a name that was never used before: a broker may still be removing the last queue. On a shared server the
+/// prefix shows that the queue is ours.
 fn name(lab: &Lab<'_>, target: &str) -> String {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -89,7 +90,7 @@ fn name(lab: &Lab<'_>, target: &str) -> String {
     }
 }
 
-/// Messages that are there already would be counted as this run's.
+/// Refuses a queue that holds messages already: they would count as this run's.
 pub(super) fn refuse_waiting(connection: &dyn Connection, target: &str, queue: &str) -> Result<(), LabError> {
     match connection.waiting(queue)? {
         Some(waiting @ 1..) => Err(LabError::Failed(format!(
@@ -100,9 +101,9 @@ pub(super) fn refuse_waiting(connection: &dyn Connection, target: &str, queue: &
     }
 }
 
-/// How both ends open a queue of messages of this size.
+/// Returns the configuration with which both ends open a queue for messages of `size` bytes.
 pub(super) fn config(delivery: &str, size: usize) -> Result<QueueConfig, LabError> {
-    /// What a message takes beside its payload, at most, in bytes.
+    /// Max overhead of a message beside its payload, in bytes.
     const AROUND: usize = 64;
     let delivery = Delivery::ALL.into_iter().find(|one| one.name() == delivery).ok_or_else(|| {
         let all = Delivery::ALL.map(Delivery::name).join(" or ");
@@ -112,7 +113,7 @@ pub(super) fn config(delivery: &str, size: usize) -> Result<QueueConfig, LabErro
     Ok(QueueConfig { capacity_bytes, ..QueueConfig::new(delivery) })
 }
 
-/// How the server may lose messages of a queue, by its own settings, if it tells.
+/// Returns the way in which the server may lose messages of a queue by its own settings, if it reports any.
 pub(super) fn drops(connection: &dyn Connection, queue: &str) -> Option<String> {
     let why = connection.may_drop(queue).ok().flatten()?;
     Some(format!("the server may lose messages of the queue {queue}, and tells nobody: {why}"))

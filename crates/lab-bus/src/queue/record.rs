@@ -13,10 +13,10 @@ pub(super) const KIND: u8 = 200;
 /// Bytes of a record without padding.
 pub const LEAST_BYTES: usize = 108;
 
-/// What stands for the number of a message that has none.
+/// Number of a record that is not ours.
 pub(super) const FOREIGN: u64 = u64::MAX;
 
-/// Where the number stands.
+/// The offset of the number.
 const NUMBER_AT: usize = 8;
 const DIGITS: usize = 10;
 
@@ -26,21 +26,21 @@ const DAY_US: u64 = 86_400_000_000;
 
 const SYMBOLS: [&str; 4] = ["BTC-USD", "ETH-USD", "SOL-USD", "XRP-USD"];
 
-/// Records that were made before and wait for their numbers.
+/// Prepared records that need only their numbers.
 pub(super) struct Records {
     bytes: Vec<u8>,
     size: usize,
 }
 
 impl Records {
-    /// So many records of `size` bytes, made up from a seed.
+    /// Makes `count` records of `size` bytes from a seed.
     pub fn new(size: usize, count: usize, seed: u64) -> Self {
         let bytes =
             (0..count as u64).flat_map(|index| record(size, Random::new(seed.wrapping_add(index)).draw())).collect();
         Self { bytes, size }
     }
 
-    /// The first `count` of them, numbered from `first` on.
+    /// Returns the first `count` records, numbered from `first` on.
     pub fn numbered(&mut self, first: u64, count: usize) -> Vec<&[u8]> {
         for (number, record) in (first..).zip(self.bytes.chunks_exact_mut(self.size)).take(count) {
             set_number(record, number);
@@ -49,7 +49,7 @@ impl Records {
     }
 }
 
-/// The number of a record; [`FOREIGN`] if it is none of ours.
+/// Returns the number of a record, or [`FOREIGN`] if the record is not ours.
 #[inline]
 pub(super) fn number(record: &[u8]) -> u64 {
     match record.get(NUMBER_AT..NUMBER_AT + DIGITS) {

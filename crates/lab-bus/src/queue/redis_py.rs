@@ -1,4 +1,4 @@
-//! The same two processes with redis-py: scripts as people write them, and as the published experiment has them.
+//! The same two processes with redis-py: scripts in the usual style, and as in the published experiment.
 
 use std::path::Path;
 
@@ -13,12 +13,12 @@ use tickpath_result::Software;
 use tickpath_scratch::python::Python;
 use tickpath_scratch::scripts::RECONNECTS;
 
-/// The scripts, and what both import.
+/// The scripts, and the module that both import.
 const PUSHER: (&str, &str) = ("queue_pusher.py", include_str!("../python/queue_pusher.py"));
 const PULLER: (&str, &str) = ("queue_puller.py", include_str!("../python/queue_puller.py"));
 const COMMON: (&str, &str) = ("queue_end.py", include_str!("../python/queue_end.py"));
 
-/// What the pusher's script is told.
+/// Settings of the pusher's script.
 #[derive(Serialize)]
 struct PusherSettings<'a> {
     url: &'a str,
@@ -34,7 +34,7 @@ struct PusherSettings<'a> {
     out: &'a Path,
 }
 
-/// What a puller's script is told.
+/// Settings of a puller's script.
 #[derive(Serialize)]
 struct PullerSettings<'a> {
     url: &'a str,
@@ -48,7 +48,7 @@ struct PullerSettings<'a> {
     numbers: &'a Path,
 }
 
-/// Starts both.
+/// Starts the pusher and the pullers.
 pub(super) fn spawn(
     lab: &Lab<'_>,
     settings: &Settings,
@@ -100,7 +100,7 @@ pub(super) fn spawn(
     Ok(Ends { pusher, pullers, software })
 }
 
-/// A target as redis-py names it.
+/// Returns a target in redis-py's form.
 fn url(target: &str) -> String {
     target.strip_prefix("redis+unix://").map_or_else(|| target.to_owned(), |path| format!("unix://{path}"))
 }

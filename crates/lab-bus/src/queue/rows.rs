@@ -1,4 +1,4 @@
-//! What the processes of a run wrote down.
+//! The rows that the processes of a run record.
 
 use std::path::{Path, PathBuf};
 
@@ -6,22 +6,22 @@ use super::settings::Settings;
 use tickpath_harness::samples::load;
 use tickpath_harness::{Lab, LabError};
 
-/// What the processes wrote down, in ticks of one clock.
+/// Recorded rows of all processes, in ticks of the same clock.
 pub(super) struct Rows {
-    /// Of each push: called, returned.
+    /// Each push: called, returned.
     pub pushes: Vec<[u64; 2]>,
     pub pullers: Vec<PullerRows>,
-    /// Messages of a push; the last one may have fewer.
+    /// Messages per push; the last push may have fewer.
     pub batch: u64,
     /// Messages of all pushes.
     pub sent: u64,
 }
 
-/// What one puller wrote down.
+/// Recorded rows of a puller.
 pub(super) struct PullerRows {
-    /// Of each pull that gave something: called, returned, messages.
+    /// Each pull that returned messages: called, returned, messages.
     pub pulls: Vec<[u64; 3]>,
-    /// The messages' numbers, in the order in which they came.
+    /// The messages' numbers, in order of arrival.
     pub numbers: Vec<[u64; 1]>,
 }
 
@@ -39,28 +39,28 @@ impl Rows {
         })
     }
 
-    /// From the first push called to the last one returned; none if nothing was pushed.
+    /// Returns the times of the first push's call and the last push's return; `None` if nothing was pushed.
     pub fn pushing(&self) -> Option<(u64, u64)> {
         Some((self.pushes.first()?[0], self.pushes.last()?[1]))
     }
 
-    /// When the last push was called.
+    /// Returns the time of the last push's call.
     pub fn last_call(&self) -> Option<u64> {
         self.pushes.last().map(|push| push[0])
     }
 
-    /// When the last message was there; none if none came.
+    /// Returns the arrival time of the last message; `None` if none arrived.
     pub fn last_pop(&self) -> Option<u64> {
         self.pullers.iter().filter_map(|puller| puller.pulls.last()).map(|pull| pull[1]).max()
     }
 
-    /// When each push returned, and its messages.
+    /// Returns each push's return time and number of messages.
     pub fn pushed(&self) -> impl Iterator<Item = (u64, u64)> {
         let messages = move |first: u64| self.batch.min(self.sent.saturating_sub(first));
         (0..).zip(&self.pushes).map(move |(index, push)| (push[1], messages(index * self.batch)))
     }
 
-    /// Messages that were there at a moment.
+    /// Returns the number of messages that were pulled by `moment`.
     pub fn pulled_until(&self, moment: u64) -> u64 {
         let pulls = self.pullers.iter().flat_map(|puller| &puller.pulls);
         pulls.filter(|pull| pull[1] <= moment).map(|pull| pull[2]).sum()
@@ -68,23 +68,23 @@ impl Rows {
 }
 
 impl PullerRows {
-    /// When each pull returned, and its messages.
+    /// Returns each pull's return time and number of messages.
     pub fn pulled(&self) -> impl Iterator<Item = (u64, u64)> {
         self.pulls.iter().map(|pull| (pull[1], pull[2]))
     }
 }
 
-/// Where the pusher writes down its calls.
+/// Returns the file of the pusher's calls.
 pub(super) fn pusher_file(lab: &Lab<'_>) -> PathBuf {
     lab.folder().join("queue-pusher")
 }
 
-/// Where a puller writes down its calls; beside it lie the numbers.
+/// Returns the file of a puller's calls; the file of the numbers is beside it.
 pub(super) fn puller_file(lab: &Lab<'_>, index: usize) -> PathBuf {
     lab.folder().join(format!("queue-puller{index}"))
 }
 
-/// Where it writes down the numbers of its messages.
+/// Returns the file of a puller's message numbers.
 pub(super) fn numbers_file(puller_file: &Path) -> PathBuf {
     puller_file.with_extension("numbers")
 }

@@ -1,4 +1,4 @@
-//! A run, from its queues to its result.
+//! A whole run, from its queues to its result.
 
 use tickpath_bus::connect;
 
@@ -9,7 +9,8 @@ use super::{join, redis_py};
 use tickpath_harness::{Around, Lab, LabError};
 use tickpath_result::{Run, without_login};
 
-/// Runs once into `runs`. A run that broke off is there too, with what it measured, not valid; then its error is given.
+/// Runs once and adds the run to `runs`. A run that broke off is added too, with its measurements and marked invalid,
+/// before its error is returned.
 pub fn run(lab: &Lab<'_>, settings: &Settings, runs: &mut Vec<Run>) -> Result<(), LabError> {
     let connection = connect(&settings.target)?;
     let settings = &settings.resolved(&*connection)?;

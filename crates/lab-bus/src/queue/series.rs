@@ -5,11 +5,11 @@ use tickpath_clock::Calibration;
 use super::rows::Rows;
 use tickpath_result::Series;
 
-/// From one value to the next.
+/// Interval between two values.
 const STEP_NS: u64 = 100_000_000;
 
-/// A value for each tenth of a second from the first push to the last pop: the rate of each process within it, and the
-/// messages in the queues at its end.
+/// Returns a value for each tenth of a second from the first push to the last pop: each process's rate within that
+/// step, and the messages in the queues at its end.
 pub(super) fn series(rows: &Rows, calibration: &Calibration) -> Vec<Series> {
     let Some((first, last_push)) = rows.pushing() else { return Vec::new() };
     let end = rows.last_pop().map_or(last_push, |pop| pop.max(last_push));
@@ -24,18 +24,18 @@ pub(super) fn series(rows: &Rows, calibration: &Calibration) -> Vec<Series> {
     series
 }
 
-/// The run cut into steps. The last one takes the rest, so that it is neither shorter than half a step nor longer than
-/// one and a half, unless the whole run is.
+/// The run cut into steps. The last step takes the rest, so that it lasts between half a step and one and a half,
+/// unless the whole run is shorter.
 struct Steps<'a> {
     calibration: &'a Calibration,
     /// In ticks.
     first: u64,
-    /// When each ends, from the first.
+    /// The end of each step, from `first`.
     ends_ns: Vec<u64>,
 }
 
 impl<'a> Steps<'a> {
-    /// None if the run took no time.
+    /// Returns `None` if the run took no time.
     fn new(first: u64, end: u64, calibration: &'a Calibration) -> Option<Self> {
         let elapsed_ns = u64::try_from(calibration.ns_between(first, end)).ok().filter(|ns| *ns > 0)?;
         let count = ((elapsed_ns + STEP_NS / 2) / STEP_NS).max(1);
@@ -44,7 +44,7 @@ impl<'a> Steps<'a> {
         Some(Self { calibration, first, ends_ns })
     }
 
-    /// The messages of each step.
+    /// Counts the messages of each step.
     fn counts(&self, messages: impl Iterator<Item = (u64, u64)>) -> Vec<u64> {
         let mut counts = vec![0; self.ends_ns.len()];
         let last = counts.len() - 1;
@@ -55,7 +55,7 @@ impl<'a> Steps<'a> {
         counts
     }
 
-    /// Messages a second.
+    /// Converts counts to messages a second.
     fn rates(&self, counts: &[u64]) -> Vec<f64> {
         let begins = std::iter::once(&0).chain(&self.ends_ns);
         let lengths = begins.zip(&self.ends_ns).map(|(begin, end)| end - begin);
@@ -67,7 +67,7 @@ impl<'a> Steps<'a> {
     }
 }
 
-/// What was pushed and not pulled yet, at the end of each step.
+/// Returns the messages pushed and not yet pulled, at the end of each step.
 fn backlog(pushed: &[u64], pulled: &[Vec<u64>]) -> Vec<f64> {
     let (mut came, mut went) = (0u64, 0u64);
     let step = |(index, count): (usize, &u64)| {
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
     use crate::queue::rows::PullerRows;
 
-    /// So many messages a millisecond pushed one by one, each pulled after a while; one tick is a nanosecond.
+    /// Builds `count` messages pushed a millisecond apart, each pulled `after_ns` later; a tick is a nanosecond.
     fn rows(count: u64, after_ns: u64) -> Rows {
         let pushes: Vec<[u64; 2]> = (0..count).map(|n| [n * 1_000_000, n * 1_000_000 + 500]).collect();
         let pulls = pushes.iter().map(|push| [push[1], push[1] + after_ns, 1]).collect();
@@ -91,7 +91,7 @@ mod tests {
         Rows { pushes, pullers: vec![PullerRows { pulls, numbers }], batch: 1, sent: count }
     }
 
-    /// Every message is in one step, whatever the length of the run, and none is left at the end.
+    /// Checks that each message is counted in exactly one step for runs of any length, and that no backlog remains.
     #[test]
     fn series_hold_every_message() {
         for (count, after_ns) in [(1, 1), (10, 100), (149, 1), (151, 1), (1_000, 1), (1_000, 450_000_000)] {

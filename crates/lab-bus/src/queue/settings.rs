@@ -1,4 +1,4 @@
-//! How `queue` is run, and which settings make no run.
+//! Settings of `queue`, and the rules that refuse impossible ones.
 
 use tickpath_bus::{Connection, Delivery};
 use tickpath_clock::Wait;
@@ -10,75 +10,75 @@ use tickpath_result::Params;
 use tickpath_result::short_name;
 use tickpath_result::without_login;
 
-/// What a slow target is given, in seconds, if nobody says.
+/// Default time for a slow target, in seconds.
 pub const USUAL_S: f64 = 4.0;
 
-/// What is pushed together may take so much memory.
+/// Max memory of the messages of a push.
 const MOST_BATCH_BYTES: usize = 256 << 20;
 
-/// How `queue` is run.
+/// Settings of `queue`.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The transport's URL.
     pub target: String,
-    /// Whose code pushes and pulls.
+    /// The client that pushes and pulls.
     pub client: Client,
-    /// Messages.
+    /// The number of messages.
     pub count: u64,
     /// Bytes of a message.
     pub size: usize,
-    /// Pullers, each a process.
+    /// The number of pullers, each a process.
     pub pullers: usize,
-    /// Messages that are pushed together.
+    /// Messages per push.
     pub pipeline: usize,
-    /// Messages that a puller asks for at once.
+    /// Max messages per pull.
     pub pull: usize,
     /// Whether the pullers share a queue.
     pub keys: Keys,
-    /// What becomes of a message whose puller dies; the transport's usual way if there is none.
+    /// Fate of a message whose puller dies; the transport's usual delivery if there is none.
     pub delivery: Option<Delivery>,
-    /// Messages a second; as fast as it goes if there is none.
+    /// Messages a second; full speed if there is none.
     pub rate: Option<f64>,
-    /// How pullers wait for messages, and the pusher for a message's time or for room.
+    /// The pullers' wait mode for messages, and the pusher's for a message's time or for room.
     pub wait: Wait,
-    /// What the made-up records depend on.
+    /// The seed of the made-up records.
     pub seed: u64,
-    /// The pusher's CPU, then those that the pullers share.
+    /// The pusher's CPU, then the CPUs that the pullers share.
     pub cpus: Vec<usize>,
-    /// Which repetition this is.
+    /// The number of this repetition.
     pub repeat: u32,
 }
 
 /// Whether pullers share a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keys {
-    /// A queue each; the pusher goes round them.
+    /// A queue per puller; the pusher rotates over them.
     Each,
-    /// One for all.
+    /// A single queue for all pullers.
     Shared,
 }
 
-/// Whose code pushes and pulls.
+/// The client that pushes and pulls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Client {
-    /// Ours, over the bus.
+    /// Our own, over the bus.
     Rust,
     /// Python's redis-py, over Redis lists.
     RedisPy(RedisPy),
 }
 
-/// How redis-py is used.
+/// Options of redis-py.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RedisPy {
-    /// What a push is.
+    /// The commands of a push.
     pub push: PushVariant,
-    /// What a pull is.
+    /// The commands of a pull.
     pub pull: PullVariant,
-    /// Whether a pipeline is a transaction, as redis-py makes it unless it is told not to.
+    /// Whether a pipeline is a transaction, which is redis-py's default.
     pub transaction: bool,
 }
 
-/// What a push of redis-py is.
+/// The commands of a push with redis-py.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PushVariant {
     /// LPUSH.
@@ -87,22 +87,22 @@ pub enum PushVariant {
     PushLtrim,
 }
 
-/// What a pull of redis-py is.
+/// The commands of a pull with redis-py.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PullVariant {
     /// BRPOP, then a GET: two round trips for each message.
     Published,
     /// BRPOP.
     Brpop,
-    /// RPOP with a count, and BRPOP where there is nothing.
+    /// RPOP with a count, and BRPOP where the list is empty.
     Count,
 }
 
 impl Keys {
-    /// Both.
+    /// Both variants.
     pub const ALL: [Self; 2] = [Self::Each, Self::Shared];
 
-    /// The word on the command line.
+    /// Returns the name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Each => "each",
@@ -112,7 +112,7 @@ impl Keys {
 }
 
 impl Client {
-    /// The word on the command line and in results.
+    /// Returns the name on the command line and in results.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Rust => "rust",
@@ -122,10 +122,10 @@ impl Client {
 }
 
 impl PushVariant {
-    /// Both.
+    /// Both variants.
     pub const ALL: [Self; 2] = [Self::Push, Self::PushLtrim];
 
-    /// The word on the command line.
+    /// Returns the name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Push => "push",
@@ -135,10 +135,10 @@ impl PushVariant {
 }
 
 impl PullVariant {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 3] = [Self::Published, Self::Brpop, Self::Count];
 
-    /// The word on the command line.
+    /// Returns the name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Published => "published",
@@ -147,19 +147,19 @@ impl PullVariant {
         }
     }
 
-    /// Whether it can pull so many at once.
+    /// Returns whether the variant can pull `limit` messages at once.
     pub const fn takes(self, limit: usize) -> bool {
         limit == 1 || matches!(self, Self::Count)
     }
 }
 
-/// Whether a target's queues are Redis lists.
+/// Returns whether a target's queues are Redis lists.
 pub fn is_list(target: &str) -> bool {
     matches!(short_name(target).as_str(), "redis" | "redis-unix")
 }
 
 impl Settings {
-    /// With the transport's usual delivery where none is named; refused if they make no run.
+    /// Returns the settings with the transport's usual delivery where none is named; refuses impossible settings.
     pub(super) fn resolved(&self, connection: &dyn Connection) -> Result<Self, LabError> {
         let capabilities = connection.queue_capabilities();
         self.check_numbers(capabilities.max_payload)?;
@@ -168,7 +168,7 @@ impl Settings {
             Client::Rust => capabilities.deliveries,
             Client::RedisPy(variants) => {
                 self.check_python(variants)?;
-                // Its pops take a message out of the list.
+                // Pops of redis-py take a message out of the list.
                 &[Delivery::AtMostOnce]
             }
         };
@@ -184,12 +184,12 @@ impl Settings {
         Ok(Self { delivery: Some(delivery), ..self.clone() })
     }
 
-    /// The delivery of settings that are resolved.
+    /// Returns the delivery of resolved settings.
     pub(super) fn usual_delivery(&self) -> Delivery {
         self.delivery.expect("resolved")
     }
 
-    /// How many queues there are.
+    /// Returns the number of queues.
     pub(super) fn queues(&self) -> usize {
         match self.keys {
             Keys::Each => self.pullers,
@@ -197,17 +197,17 @@ impl Settings {
         }
     }
 
-    /// Which of them a puller pulls from.
+    /// Returns the index of a puller's queue.
     pub(super) fn queue_of(&self, puller: usize) -> usize {
         puller % self.queues()
     }
 
-    /// The CPU of a puller.
+    /// Returns the CPU of a puller.
     pub(super) fn cpu_of(&self, puller: usize) -> usize {
         self.cpus[1 + puller % (self.cpus.len() - 1)]
     }
 
-    /// How many messages a puller is to get; none if that is decided while it runs.
+    /// Returns the number of messages that a puller is to get; `None` if that is decided while the run lasts.
     pub(super) fn share(&self, puller: usize) -> Option<u64> {
         if self.pullers == 1 {
             return Some(self.count);
@@ -215,7 +215,7 @@ impl Settings {
         if self.keys == Keys::Shared {
             return None;
         }
-        // Our pusher goes round the queues with each batch, redis-py's with each message of a pipeline.
+        // Our pusher rotates over the queues with each batch, redis-py's with each message of a pipeline.
         let together = match self.client {
             Client::Rust => self.pipeline as u64,
             Client::RedisPy(_) => 1,
@@ -226,14 +226,14 @@ impl Settings {
         Some(full * together + if puller == batches % pullers { rest } else { 0 })
     }
 
-    /// About how many messages a puller gets.
+    /// Estimates the number of messages that a puller gets.
     pub(super) fn expected(&self, puller: usize) -> u64 {
         self.share(puller).unwrap_or(self.count.div_ceil(self.pullers as u64))
     }
 
-    /// About how long a run takes, for those who look on, if a slow target is given so many seconds.
+    /// Estimates the duration of a run for the progress display, if a slow target gets `slow` seconds.
     pub fn guess_seconds(&self, slow: f64) -> f64 {
-        /// Messages a second of one process in Python that takes one at a time, and many.
+        /// Messages a second of a Python process that takes them one at a time, and of one that takes many.
         const ONE_BY_ONE: f64 = 4_000.0;
         const BY_MANY: f64 = 20_000.0;
         match (self.rate, self.client) {
@@ -244,14 +244,14 @@ impl Settings {
         }
     }
 
-    /// After so long something hangs that should have given up by itself.
+    /// Returns the time after which a process is considered hung: it should have given up by itself.
     pub(super) fn bound_seconds(&self) -> f64 {
         let message = if is_log(&self.target) { 1e-5 } else { 1e-2 };
         let paced = self.rate.map_or(0.0, |rate| self.count as f64 / rate);
         2.0 * paced + self.count as f64 * (message + self.size as f64 * 1e-8)
     }
 
-    /// As a result has them.
+    /// Adds the settings to the parameters of a result.
     pub(super) fn describe(&self, params: &mut Params) {
         params.set("size_bytes", self.size as u64);
         params.set("count", self.count);
@@ -348,7 +348,7 @@ pub(super) fn check_batch(messages: usize, size: usize) -> Result<(), LabError> 
 mod tests {
     use super::*;
 
-    /// Deals messages as the pushers do, and holds each puller's share against it.
+    /// Distributes messages as the pushers do, and checks each puller's share against that.
     fn check(client: Client, together: u64) {
         for (count, pullers, pipeline) in [(1, 2, 1), (7, 3, 1), (100, 5, 7), (1_000, 5, 100), (999, 4, 1_000)] {
             let settings = Settings {

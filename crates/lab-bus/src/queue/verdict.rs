@@ -1,4 +1,4 @@
-//! Whether a run kept the rules, and whether its pullers kept up.
+//! The rules of a run, and whether its pullers kept up.
 
 use tickpath_bus::Delivery;
 use tickpath_clock::Calibration;
@@ -9,16 +9,16 @@ use tickpath_harness::rules::{refuse_loss, tell_reconnects};
 use tickpath_report::{count, figure};
 use tickpath_result::Run;
 
-/// Pullers keep up that have pulled so much of what is pushed by the end of the pushing.
+/// Min share of the messages that pullers have to have pulled by the last push in order to keep up.
 const KEPT_UP: f64 = 0.95;
 
-/// What one pull of many is asked for.
+/// Suggested size of a pull of many messages.
 const MANY: u64 = 100;
 
-/// A run that is over sooner tells nothing about who keeps up.
+/// Min duration of a run for a verdict on whether the pullers keep up.
 const LEAST_NS: u64 = 50_000_000;
 
-/// Whether the pullers of a run kept up with the pusher, in a sentence with the remedy; none of other runs.
+/// Returns whether the pullers of a run kept up with the pusher, as a sentence with the remedy; `None` for other runs.
 fn keeps_up(run: &Run) -> Option<String> {
     if run.elapsed_ns.is_some_and(|ns| ns < LEAST_NS) {
         return None;
@@ -50,7 +50,7 @@ fn keeps_up(run: &Run) -> Option<String> {
     ))
 }
 
-/// The run's own rules: each message came, once where that is promised; and the rate was kept.
+/// Applies the run's own rules: each message arrived, once where that is promised; and the rate was kept.
 pub(super) fn judge(
     run: &mut Run,
     settings: &Settings,
@@ -80,13 +80,13 @@ pub(super) fn judge(
         wrong.extend(unpunctual(settings, outcome, rate, last, calibration));
     }
     if !outcome.keeps {
-        // So it is with a topic that overwrites.
+        // Overwrites like a topic that loses what its reader has not taken.
         run.params.set("policy", "overwrite");
     }
     run.valid = wrong.is_empty();
     run.notes.extend(wrong);
     if !outcome.keeps && settings.rate.is_some() {
-        // At full speed it may lose what its puller has not taken; at a rate that it keeps nothing is lost.
+        // At full speed a queue may lose messages that its puller has not taken; at a sustained rate none may be lost.
         refuse_loss(run);
     }
     run.notes.extend(outcome.drops.iter().cloned());
@@ -96,7 +96,7 @@ pub(super) fn judge(
     run.finding = keeps_up(run);
 }
 
-/// How the generator failed its own plan, if it did.
+/// Returns how the generator failed its own plan, if it did.
 fn unpunctual(
     settings: &Settings,
     outcome: &Outcome,
@@ -114,7 +114,7 @@ fn unpunctual(
     (share > 1.0).then(late)
 }
 
-/// What is special about the run.
+/// Returns notes on the run's special conditions.
 fn remarks(settings: &Settings, outcome: &Outcome) -> Vec<String> {
     let mut remarks = Vec::new();
     if settings.rate.is_none() {
@@ -152,7 +152,8 @@ mod tests {
     use crate::queue::pusher::Pushed;
     use crate::queue::settings::Keys;
 
-    /// A run of a hundred messages, of which so many were lost, and whose pusher and puller connected anew so often.
+    /// Judges a run of a hundred messages, `lost` of which were lost, with the given reconnects of its pusher and its
+    /// puller.
     fn judged(rate: Option<f64>, keeps: bool, lost: u64, reconnects: [u64; 2]) -> Run {
         let settings = Settings {
             target: "nats://host".to_owned(),

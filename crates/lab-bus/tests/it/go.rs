@@ -1,4 +1,4 @@
-//! Both ends in another language: in Go, over a real server, and in a shell that says what it is planted to say.
+//! Both ends in another language: in Go, over a real server, and in a shell with planted results.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,7 +18,7 @@ impl Progress for Silent {
 
 #[test]
 fn messages_between_two_go_processes_are_counted_and_stamped() {
-    // No process of this program is needed.
+    // The lab starts no process of this program.
     let lab = Lab::new(PathBuf::from("/nonexistent"), &Silent).expect("a lab can be made");
     let clock = HostClock::get().expect("the host has a clock");
     let server =
@@ -35,7 +35,7 @@ fn messages_between_two_go_processes_are_counted_and_stamped() {
         assert_eq!(counts, (count, count, 0, 0), "{run:?}");
         assert_eq!((run.client.as_str(), run.software.client.as_deref()), ("go-redis", Some("go-redis")));
         if rate.is_some() {
-            // Two processes, one clock: no message comes before it was sent.
+            // Two processes, the same clock: no message arrives before it was sent.
             let hop = &run.hops["one_way"];
             assert_eq!((hop.count, hop.negative, run.hops["publish"].count), (count, 0, count), "{run:?}");
             assert!(run.hops["service"].negative == 0, "{run:?}");
@@ -71,8 +71,8 @@ fn a_client_that_nobody_knows_is_run_and_named_and_its_stamps_are_nanoseconds() 
     assert_eq!((run.elapsed_ns, run.valid), (Some(2_000), false), "{run:?}");
 }
 
-/// Two shells: one says that it has sent five messages from 1,000 ns on, the other that it has four, the last one at
-/// 3,000 ns.
+/// A client of two shells: the publisher reports five messages sent from 1,000 ns on, the subscriber four received, the
+/// last at 3,000 ns.
 #[derive(Debug)]
 struct Planted;
 
@@ -96,7 +96,7 @@ impl ForeignClient for Planted {
     }
 }
 
-/// A process that has no samples, and gives this result at the first word that it is told.
+/// Starts a process without samples, which returns this result at the parent's first command.
 fn shell(role: &'static str, out: &Path, result: &str) -> Result<Child, LabError> {
     const SCRIPT: &str = r#": > "$1"; echo '"ready"'; read word; echo "{\"result\": {$2}}"; read word"#;
     let mut command = Command::new("sh");
@@ -104,7 +104,7 @@ fn shell(role: &'static str, out: &Path, result: &str) -> Result<Child, LabError
     Child::of(command, role)
 }
 
-/// The client of that name in the list, made ready.
+/// Returns the list's go-redis client, made ready.
 fn go_redis(lab: &Lab<'_>, targets: &[String]) -> Result<Rc<dyn ForeignClient>, LabError> {
     let pairs = pairs(lab, &["go-redis".to_owned()], targets)?;
     Ok(pairs.into_iter().find_map(|(client, _)| client).expect("it is in the list"))

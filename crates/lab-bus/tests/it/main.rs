@@ -1,4 +1,4 @@
-//! Ends in other languages: what a run says of them is known beforehand.
+//! Ends in other languages, whose results are known beforehand.
 
 mod go;
 mod python;

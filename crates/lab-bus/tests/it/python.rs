@@ -1,4 +1,4 @@
-//! Both ends in Python, by redis-py over a real server; by the package `tickpath` they are a test of that (`python/tests`).
+//! Both ends in Python, by redis-py over a real server; `python/tests` tests both ends by the package `tickpath`.
 
 use std::path::PathBuf;
 
@@ -31,10 +31,10 @@ fn messages_between_two_python_processes_are_counted_and_stamped() {
         assert_eq!(counts, (count, count, 0, 0), "{run:?}");
         assert_eq!((run.client.as_str(), run.software.client.as_deref()), ("redis-py", Some("redis-py")));
         assert!(run.software.client_version.is_some() && run.software.runtime.is_some(), "{run:?}");
-        // Both ends have told that no connection was lost.
+        // Both ends reported that no connection was lost.
         assert!(!run.notes.iter().any(|note| note.contains("connects anew")), "{run:?}");
         if rate.is_some() {
-            // Two processes, one clock: no message comes before it was sent.
+            // Two processes, the same clock: no message arrives before it was sent.
             let hop = &run.hops["one_way"];
             assert_eq!((hop.count, hop.negative, run.hops["publish"].count), (count, 0, count), "{run:?}");
             assert_eq!(run.hops["service"].negative, 0, "{run:?}");
@@ -67,7 +67,8 @@ fn a_client_beside_others_takes_the_targets_that_it_has() {
     let names = |(client, target): &Pair| (client.as_ref().map_or("rust", |client| client.name()), target.clone());
     let expected = [("rust", log), ("rust", redis), ("redis-py", redis)].map(|(name, url)| (name, url.to_owned()));
     assert_eq!(found.iter().map(names).collect::<Vec<_>>(), expected);
-    // Alone it would leave one out, and beside others it is there for something; what nobody has is told.
+    // A single client may not leave a target out, and a client among others needs at least one; the error names the
+    // target that no client supports.
     for (clients, targets, told) in [
         ("redis-py", &[redis, log][..], "redis://HOST:PORT"),
         ("rust,redis-py", &[log], "--client redis-py"),
@@ -78,12 +79,12 @@ fn a_client_beside_others_takes_the_targets_that_it_has() {
     }
 }
 
-/// A lab of which no process of this program is needed.
+/// Makes a lab that starts no process of this program.
 fn lab() -> Lab<'static> {
     Lab::new(PathBuf::from("/nonexistent"), &Silent).expect("a lab can be made")
 }
 
-/// What a command line asks for.
+/// Returns the pairs that a command line requests.
 fn asked(lab: &Lab<'_>, clients: &str, targets: &[&str]) -> Result<Vec<Pair>, LabError> {
     let clients: Vec<String> = clients.split(',').map(str::to_owned).collect();
     pairs(lab, &clients, &targets.iter().map(|target| (*target).to_owned()).collect::<Vec<_>>())

@@ -2,21 +2,21 @@
 
 use tickpath_harness::others::Busy;
 
-/// Ticks a second that Python over a broker keeps up with too; both sides of a comparison get the same.
+/// Ticks a second that Python over a broker can sustain too; both sides of a comparison get the same.
 pub(super) const COMPARED_RATE: f64 = 1_000.0;
 
 /// Finds of the demo beside the result.
 #[derive(Debug, Clone, Default)]
 pub struct Found {
-    /// How to get what was not there.
+    /// Instructions for installing missing software.
     pub missing: Vec<String>,
     /// Changes that were measured; a comparison without a valid pair is not in the result.
     pub changes: Vec<Change>,
-    /// Processes that were busy and none of the demo's.
+    /// Processes that were busy and do not belong to the demo.
     pub others: Vec<Busy>,
 }
 
-/// One thing that was changed on the path, or its best form, or more than one, and what that did.
+/// A change to the path, or to its best form, and its effect; a change may cover more than one difference.
 #[derive(Debug, Clone)]
 pub struct Change {
     /// The name of the comparison.
@@ -25,11 +25,10 @@ pub struct Change {
     pub what: String,
     /// Names of both sides.
     pub sides: [&'static str; 2],
-    /// Why it has no ratio: what else differs.
+    /// The reason for the lack of a ratio: the other difference.
     pub no_ratio: Option<&'static str>,
     /// Medians of both sides, in nanoseconds, whether the run kept the rules or not.
     pub raw_ns: [Option<f64>; 2],
-    /// Processor time of the strategy, with its OMS, for a tick; where both sides have no broker, which would need
-    /// one too.
+    /// CPU time per tick of the strategy with its OMS, where both sides have no broker, which would need CPU too.
     pub cpu_ns: [Option<f64>; 2],
 }

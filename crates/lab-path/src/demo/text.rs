@@ -19,15 +19,15 @@ pub fn text(result: &ResultFile, found: &Found) -> String {
     fitted(&whole(result, found))
 }
 
-/// The question and its answer, what a broker in the path makes of it, and whose the tail is: what a reader of the page
-/// should know first.
+/// Returns the most important sentences for the reader of the page: the trade's demand and the path's answer, the
+/// cost of a broker in the path, and the cause of the tail.
 pub fn findings(result: &ResultFile, found: &Found) -> Vec<String> {
     let path = path_alone(result);
     let mut told: Vec<String> = path.and_then(against_the_trade).into_iter().collect();
     let (first, others) = found.changes.split_at(found.changes.len().min(1));
     told.extend(first.iter().map(|change| answered(result, change)));
     told.extend(path.into_iter().flat_map(about_tail));
-    // A change with a pair is told by its comparison.
+    // A change with a pair is reported by its comparison.
     let without_pair = others.iter().filter(|change| comparison(result, change).is_none());
     told.extend(without_pair.map(|change| answered(result, change)));
     told.extend(one_process(result));
@@ -41,7 +41,7 @@ pub fn is_told(result: &ResultFile, found: &Found) -> bool {
     alone.all(|run| run.valid) && found.changes.iter().all(|change| comparison(result, change).is_some())
 }
 
-/// The text in lines that are not too long; a line that goes on is indented as it began.
+/// Wraps lines that are too long; continuation lines keep their line's indentation.
 fn fitted(text: &str) -> String {
     let fit = |line: &str| match line.chars().count() > WIDTH {
         true => wrapped(line, WIDTH, line.len() - line.trim_start().len()),
@@ -50,7 +50,7 @@ fn fitted(text: &str) -> String {
     text.split('\n').flat_map(fit).collect::<Vec<_>>().join("\n")
 }
 
-/// The text, with lines of any length.
+/// Returns the text, with lines of any length.
 fn whole(result: &ResultFile, found: &Found) -> String {
     let mut out = String::new();
     if let Some(run) = path_alone(result) {
@@ -79,17 +79,17 @@ fn whole(result: &ResultFile, found: &Found) -> String {
     out
 }
 
-/// The run of the path alone.
+/// Returns the run of the path alone.
 fn path_alone(result: &ResultFile) -> Option<&Run> {
     result.runs.iter().find(|run| run.hops.contains_key("tick_to_order"))
 }
 
-/// Whose the tail is.
+/// Returns the sentences on the cause of the tail.
 fn about_tail(run: &Run) -> impl Iterator<Item = String> {
     whose_tail(run).into_iter().chain(standstills(run)).chain(host_share(run))
 }
 
-/// What the words mean.
+/// Explanation of the terms.
 const LEGEND: &str = "
 T0: the order is sent. T1: the order system (OMS) sees it. T2: risk checks and
 journal are done and it has gone to the venue. p50 is the median; an arrow
@@ -97,7 +97,7 @@ without p99 has a median only. busy spins, yield gives way, block sleeps,
 adaptive sleeps until shortly before it has to be there.
 ";
 
-/// What kept the demo from measuring, and what to do.
+/// Returns what disturbed the demo, and the remedy.
 fn disturbed(found: &Found) -> String {
     match in_words(&found.others) {
         Some(others) => {
@@ -109,7 +109,8 @@ fn disturbed(found: &Found) -> String {
     }
 }
 
-/// Runs that broke a rule of honest measuring; why, if the path's own run does not say so above.
+/// Returns the number of runs that broke a rule of honest measuring, with the reason if the path's own run has not
+/// given it above.
 fn invalid(result: &ResultFile, found: &Found) -> String {
     let (all, invalid) = (result.runs.len(), result.runs.iter().filter(|run| !run.valid).count());
     let why = match path_alone(result) {
@@ -122,12 +123,12 @@ fn invalid(result: &ResultFile, found: &Found) -> String {
     }
 }
 
-/// Two digits of a ratio.
+/// Formats a ratio with two digits.
 fn times(ratio: f64) -> String {
     if ratio < 9.95 { format!("{ratio:.1}") } else { format!("{ratio:.0}") }
 }
 
-/// A row for each hop, p50 to p99.99.
+/// Returns a row for each hop, p50 to p99.99.
 fn hops(run: &Run) -> String {
     let mut out =
         format!("\n{:<18}{:>10}{:>10}{:>10}{:>10}{:>10}{:>11}\n", "", "50%", "90%", "99%", "99.9%", "99.99%", "worst");
@@ -151,7 +152,7 @@ fn hops(run: &Run) -> String {
     out
 }
 
-/// Whether the path keeps to the time that the trade asks for.
+/// Returns whether the path is within the time that the trade asks for.
 fn against_the_trade(run: &Run) -> Option<String> {
     let [Some(p50), _, _, Some(p99), ..] = run.hops.get("tick_to_order")?.percentiles() else { return None };
     let verdict = |ns: u64| if (ns as f64) <= TRADE_ASKS_NS { "within" } else { "above" };
@@ -165,7 +166,8 @@ fn against_the_trade(run: &Run) -> Option<String> {
     ))
 }
 
-/// Whose the tail is: what each part takes beyond its median, on average. Averages add up, percentiles do not.
+/// Returns the part that causes the tail: each part's time beyond its median, on average, because averages add up and
+/// percentiles do not.
 fn whose_tail(run: &Run) -> Option<String> {
     const PARTS: [(&str, &str, &str); 3] = [
         ("lateness", "before the feed sent", "the feed's, which was late"),
@@ -191,12 +193,12 @@ fn whose_tail(run: &Run) -> Option<String> {
     ))
 }
 
-/// Who stood still, as the run's notes have it.
+/// Returns the stalls that the run's notes report.
 fn standstills(run: &Run) -> impl Iterator<Item = String> {
     run.notes.iter().filter(|note| note.contains("stood still")).map(|note| format!("Note: {note}."))
 }
 
-/// What the host took of the tail.
+/// Returns the host's share of the tail.
 fn host_share(run: &Run) -> Option<String> {
     let hop = run.hops.get("tick_to_order")?;
     let (Some(share), Some(calm)) = (hop.host_stall_share_p999, &hop.unstalled) else {
@@ -219,8 +221,8 @@ fn host_share(run: &Run) -> Option<String> {
     ))
 }
 
-/// The path with one thing changed at a time, and in Python: each under its own words, with its ratio or why it has
-/// none.
+/// Returns the path with a single change at a time, and in Python: each change in its own words, with its ratio or the
+/// reason for having none.
 fn changes(result: &ResultFile, found: &Found) -> String {
     if found.changes.is_empty() {
         return String::new();
@@ -236,12 +238,12 @@ fn changes(result: &ResultFile, found: &Found) -> String {
     out
 }
 
-/// A change and what it came to, in a sentence.
+/// Returns a change and its effect as a sentence.
 fn answered(result: &ResultFile, change: &Change) -> String {
     format!("{}: {}.", change.what, figures(result, change))
 }
 
-/// Both sides of a change, and its ratio or why it has none.
+/// Returns both sides of a change, and its ratio or the reason for having none.
 fn figures(result: &ResultFile, change: &Change) -> String {
     let told = |ns: Option<f64>| ns.map_or("–".to_owned(), duration);
     let [a, b] = change.sides;
@@ -259,23 +261,23 @@ fn figures(result: &ResultFile, change: &Change) -> String {
     format!("{a_ns} {a}, {b_ns} {b}{ratio}{note}{cpu}")
 }
 
-/// What the valid pairs of a change came to; none if there is none.
+/// Returns the comparison of a change's valid pairs, if there is any.
 fn comparison<'a>(result: &'a ResultFile, change: &Change) -> Option<&'a Comparison> {
     result.comparisons.iter().find(|comparison| comparison.name == change.name)
 }
 
-/// The interval of a ratio, and how often such a one holds.
+/// Returns the interval of a ratio, and its confidence level.
 fn interval(of: &Comparison) -> String {
     let Some((low, high)) = of.low.zip(of.high) else { return "one valid pair, no spread".to_owned() };
     let level = match of.level_percent {
-        // Never more than it is.
+        // Rounded down, so that the text never exceeds the level.
         Some(level) if level >= 1.0 => format!("{} %", level.floor()),
         _ => "too few pairs for a level".to_owned(),
     };
     format!("{} to {}, {level}", times(low), times(high))
 }
 
-/// The run of one publish a process.
+/// Returns the run of single publishes per process.
 fn one_process_run(result: &ResultFile) -> Option<&Run> {
     result.runs.iter().find(|run| run.phase == Phase::Cold)
 }
@@ -321,7 +323,8 @@ mod tests {
 
     use super::*;
 
-    /// A path whose median is 789 ns, with a change that has a ratio, one that is to have none, and one without a pair.
+    /// Builds a path with a median of 789 ns, and three changes: with a ratio, without a ratio by design, and without a
+    /// valid pair.
     fn planted(valid: bool, others: &[Busy]) -> (ResultFile, Found) {
         let hop = Hop { count: 100, p50_ns: Some(789), ..Hop::default() };
         let hops = [("tick_to_order".to_owned(), hop)].into();
@@ -414,7 +417,7 @@ mod tests {
         let (mut result, mut found) = planted(true, &[]);
         assert!(!is_told(&result, &found), "a change has no valid pair");
         found.changes.pop();
-        // Single runs of what has valid pairs may break a rule.
+        // Single runs of a change with valid pairs may break a rule.
         result.runs.push(Run::default());
         assert!(is_told(&result, &found));
         result.runs.push(Run { phase: Phase::Cold, ..Run::default() });

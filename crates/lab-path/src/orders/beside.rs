@@ -1,4 +1,4 @@
-//! The process of a client beside the measured ones, which makes a day of its own and asks for it.
+//! The process of a client beside the measured clients, which makes a day of its own and requests it again.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,20 +14,21 @@ use tickpath_harness::{LabError, Parent, Role};
 
 const BESIDE_GROUP: u64 = 70;
 
-/// Between two reads of a client that reads slowly, and between two looks of one that has nothing to do.
+/// Pause between two reads of a slow client, and between two polls of an idle one.
 const SLOW_NS: u64 = 20_000_000;
 const IDLE_NS: u64 = 100_000_000;
 
-/// After so long a client that never reads comes again: the OMS has given it up then, for it says nothing either.
+/// Time after which a client that never reads reconnects: by then the OMS has closed its session, because the client
+/// sends nothing either.
 const STUCK_NS: u64 = 9_000_000_000;
 
-/// See [`Beside`].
+/// The role of a client beside; see [`Beside`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct BesideRole {
     kind: Beside,
     login: Login,
     order: OrderSpec,
-    /// Orders in its day.
+    /// The number of orders in its day.
     orders: u64,
     cpu: usize,
 }
@@ -39,7 +40,7 @@ impl Role for BesideRole {
         let clock = HostClock::get()?;
         tickpath_clock::pin_to_cpu(self.cpu)?;
         make_day(&clock, self)?;
-        // It runs where the measured client leaves room.
+        // The lowest priority: it runs only when the measured client leaves its CPU.
         rustix::process::nice(19).map_err(|e| LabError::Failed(format!("cannot be nice: {e}")))?;
         let stop = parent.stop_flag();
         parent.ready();
@@ -57,7 +58,7 @@ impl Role for BesideRole {
             }
             client.close();
         }
-        // Behind its own day.
+        // Counts only the reports received after its day was made.
         parent.result(&heard);
         Ok(())
     }
@@ -76,7 +77,7 @@ fn make_day(clock: &HostClock, role: &BesideRole) -> Result<(), LabError> {
     let mut client = log_in(&role.login, Since::Now)?;
     let (mut next, mut heard, mut last) = (0, 0, clock.ticks());
     let orders = role.orders;
-    // Each order has a report of the OMS and one of the venue.
+    // Each order has a report from the OMS and a report from the venue.
     while heard < 2 * orders {
         while next < orders {
             let id = ClientOrderId(BESIDE_GROUP << 32 | next);
@@ -98,7 +99,7 @@ fn make_day(clock: &HostClock, role: &BesideRole) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Reads so many reports, with a pause between two reads if there is one.
+/// Reads `count` reports, with a pause between two reads if `pause_ns` is given.
 fn read(
     clock: &HostClock,
     client: &mut Client,
@@ -118,7 +119,7 @@ fn read(
     Ok(())
 }
 
-/// Passes the time, unless it is time to stop.
+/// Waits `ns`, or until the stop flag is set.
 fn wait(clock: &HostClock, stop: &AtomicBool, ns: u64) {
     let from = clock.ticks();
     while !stop.load(Ordering::Relaxed) && clock.ns_between(from, clock.ticks()) < ns as i64 {

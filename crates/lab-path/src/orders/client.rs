@@ -20,22 +20,22 @@ use tickpath_harness::parent::{Heard, Parent};
 use tickpath_harness::samples::{save, touched_rows};
 use tickpath_harness::{LabError, Role, Thread};
 
-/// A client that sends batches of orders.
+/// Role of a client that sends batches of orders.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ClientRole {
     /// Its route to the OMS.
     pub entry: Entry,
-    /// The topic that it publishes the reference price on; somebody else does if there is none.
+    /// The topic on which it publishes the reference price; another process publishes it if there is none.
     pub market: Option<String>,
     /// The order that it sends.
     pub order: crate::trade::OrderSpec,
     /// The number of the order's instrument.
     pub symbol: u32,
-    /// Where it runs.
+    /// The process's CPU and priority.
     pub thread: Thread,
-    /// Whether it sleeps until shortly before a paced request: a client beside it has its CPU then.
+    /// Whether it sleeps until shortly before a paced request, to leave its CPU to a client beside it.
     pub sleeps: bool,
-    /// Where its stamps go, a file for each batch.
+    /// The files of its stamps, a file per batch.
     pub out: PathBuf,
 }
 
@@ -47,13 +47,13 @@ impl Role for ClientRole {
     }
 }
 
-/// How a client reaches its OMS.
+/// A client's entry to its OMS.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Entry {
     /// By lanes in shared memory.
     Lanes {
-        /// What their names begin with.
+        /// The prefix of their names.
         name: String,
         /// Bytes of the request lane.
         request_bytes: usize,
@@ -62,50 +62,50 @@ pub enum Entry {
     },
     /// By sessions over sockets.
     Sockets {
-        /// How they log in.
+        /// The login of the sessions.
         login: Login,
-        /// How many there are.
+        /// The number of sessions.
         sessions: u16,
-        /// How many of them send; the others are only connected.
+        /// The number of sessions that send; the others are only connected.
         active: u16,
     },
 }
 
-/// Why a bench sends no more.
+/// The reason that a stopped bench gives for sending no more.
 pub(super) const STOPPED: &str = "the bench was stopped";
 
 /// Marks a row whose request the OMS denied.
 pub(super) const DENIED: u64 = u64::MAX;
 
-/// What the client tells of one batch.
+/// The client's result of a batch.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 pub(super) struct Answered {
     pub denied: u64,
     pub missed: u64,
     pub unanswered: u64,
     pub last_report: u64,
-    /// Requests of a paced batch that went out late.
+    /// The number of paced requests that left late.
     pub late: u64,
-    /// How often it could not hand a request over and stamped its T0 anew, as the clients of others do.
+    /// The number of times that it could not hand a request over and stamped its T0 anew, as other clients do.
     #[serde(default)]
     pub restamped: u64,
-    /// How many were sent and why no more, where that is not all of them.
+    /// The number of requests sent and the reason for stopping, if not all were sent.
     #[serde(default)]
     pub broke_off: Option<(u64, String)>,
 }
 
-/// Looks at sessions that wait for something, between two looks at one of the others: it has heartbeats to send.
+/// Polls of sessions with outstanding requests between two polls of another session, which has heartbeats to send.
 const BEAT_EVERY: u64 = 64;
 
-/// Between two looks at sessions that have nothing to do: far below half a heartbeat.
+/// Interval between two polls of idle sessions: far below half a heartbeat.
 const IDLE_LOOK_NS: u64 = 500_000_000;
 
 struct Client {
     clock: HostClock,
     sessions: Vec<Session>,
-    /// Places of the sessions that wait for an answer.
+    /// Indices of the sessions with outstanding requests.
     waiting: Vec<usize>,
-    /// Looks at sessions that wait, and at others.
+    /// The number of polls, and the index of the last session polled for its heartbeat.
     turns: u64,
     beats: usize,
     order: NewOrder,
@@ -121,13 +121,13 @@ struct Client {
 
 struct Session {
     route: Route,
-    /// Requests without an answer of the venue.
+    /// Requests without an answer from the venue.
     open: u32,
     /// Requests without any report.
     unacked: u32,
 }
 
-/// The client's life: batches until its parent has no more.
+/// Runs the client's process: batches until its parent has no more.
 pub(crate) fn client(role: &ClientRole, parent: &Parent) -> Result<(), LabError> {
     let clock = HostClock::get()?;
     let order = NewOrder { symbol: SymbolId(role.symbol), ..role.order.order().map_err(LabError::Setting)? };
@@ -149,10 +149,10 @@ pub(crate) fn client(role: &ClientRole, parent: &Parent) -> Result<(), LabError>
         open: 0,
         answered: Answered::default(),
     };
-    // The reference must be seen before the first order: a missing one denies.
+    // The OMS must see the reference before the first order: a missing reference denies.
     sleep_ns(50_000_000);
     let mut pacer = Pacer::new(clock, if role.sleeps { Wait::Block } else { Wait::Yield });
-    // The kernel's account of this thread begins with its first wait, and not before the first order.
+    // The kernel's account of this thread begins with its first wait: before the first order.
     pacer.until(clock.ticks() + clock.calibration().ticks_of_ns(1_000_000));
     parent.ready();
     while let Some(line) = client.next_line(parent)? {
@@ -168,7 +168,7 @@ pub(crate) fn client(role: &ClientRole, parent: &Parent) -> Result<(), LabError>
     Ok(())
 }
 
-/// The routes of the sessions that send, and the sessions that are only connected.
+/// Returns the routes of the sessions that send, and the sessions that are only connected.
 fn routes(entry: &Entry, clock: &HostClock) -> Result<(Option<Idle>, Vec<Route>), LabError> {
     match entry {
         Entry::Lanes { name, request_bytes, report_bytes } => {
@@ -182,7 +182,7 @@ fn routes(entry: &Entry, clock: &HostClock) -> Result<(Option<Idle>, Vec<Route>)
     }
 }
 
-/// Logs so many sessions in; those that are there already are kept alive meanwhile.
+/// Logs `count` sessions in, and keeps earlier sessions alive meanwhile.
 fn log_in_all(clock: &HostClock, login: &Login, count: u16) -> Result<Vec<Route>, LabError> {
     let mut routes = Vec::with_capacity(usize::from(count));
     let mut looked = clock.ticks();
@@ -196,7 +196,7 @@ fn log_in_all(clock: &HostClock, login: &Login, count: u16) -> Result<Vec<Route>
     Ok(routes)
 }
 
-/// Hears what comes, and sends the heartbeats that are due.
+/// Receives pending reports, and sends the heartbeats that are due.
 fn look(routes: &mut [Route]) -> Result<(), LabError> {
     routes.iter_mut().try_for_each(|route| route.hear(usize::MAX, |_, _| {}).map(|_| ()))
 }
@@ -229,7 +229,7 @@ impl Idle {
     }
 }
 
-/// A market whose middle is the order's price, so that the price collar is checked and passes.
+/// Publishes a market whose middle is the order's price, so that the price collar is checked and passes.
 pub(super) fn publish_reference(name: &str, clock: &HostClock, price: Price) -> Result<Writer, LabError> {
     let mut market = Writer::open(&market_config(name)?, clock.calibration())?;
     let one = Quantity::from_whole(1);
@@ -241,7 +241,7 @@ pub(super) fn publish_reference(name: &str, clock: &HostClock, price: Price) -> 
 }
 
 impl Client {
-    /// What the parent says next. Meanwhile sessions over sockets are kept alive.
+    /// Returns the parent's next command, and keeps sessions over sockets alive meanwhile.
     fn next_line(&mut self, parent: &Parent) -> Result<Option<String>, LabError> {
         loop {
             match parent.hear_within(IDLE_LOOK_NS) {
@@ -255,7 +255,8 @@ impl Client {
         }
     }
 
-    /// Sends a batch and waits for the venue's answers. Where it is stopped or a session is lost, what came until then counts.
+    /// Sends a batch and waits for the venue's answers. If the bench is stopped or a session is lost, the answers until
+    /// then count.
     fn run(&mut self, batch: &Batch, pacer: &mut Pacer<HostClock>) -> Result<Answered, LabError> {
         self.batch = *batch;
         self.rows = touched_rows(batch.count as usize);
@@ -285,7 +286,7 @@ impl Client {
         Ok(self.answered.clone())
     }
 
-    /// An error once the bench is stopped.
+    /// Returns an error once the bench is stopped.
     fn go_on(&self) -> Result<(), LabError> {
         match self.stop.load(Ordering::Relaxed) {
             true => Err(LabError::Failed(STOPPED.to_owned())),
@@ -309,7 +310,7 @@ impl Client {
         Ok(())
     }
 
-    /// Request number `i`; its cause is the moment at which it was meant to go.
+    /// Returns request number `i`; its cause is its intended send time.
     fn request(&self, batch: &Batch, i: u64, cause: u64) -> Request {
         let id = ClientOrderId(u64::from(batch.number) << 32 | (batch.first + i));
         match batch.cancels {
@@ -325,12 +326,12 @@ impl Client {
         }
     }
 
-    /// The session of request number `i`: that of its original, if it cancels.
+    /// Returns the session index of request number `i`; a cancel has its original's session.
     fn place(&self, i: u64) -> usize {
         ((self.batch.first + i) / self.batch.stride) as usize % self.sessions.len()
     }
 
-    /// Passes the time until a moment, hearing reports meanwhile.
+    /// Waits until `intended`, receiving reports meanwhile.
     fn until(&mut self, pacer: &mut Pacer<HostClock>, intended: u64) -> Result<(), LabError> {
         let is_call = self.sessions[0].route.is_socket();
         let waited = pacer.until_beside(intended, |rest| {
@@ -340,13 +341,13 @@ impl Client {
                 Rest::Sleep(ns) => self.sleep(ns),
                 rest => rest.take(),
             }
-            // What passes in a call to the kernel is not known to be the host's.
+            // Time in a system call cannot be attributed to the host.
             Ok::<_, LabError>(has_heard || is_call)
         });
         waited.map(|_| ())
     }
 
-    /// Sends one request; T0 is before the first attempt.
+    /// Sends a request; T0 is before the first attempt.
     fn send(&mut self, i: u64, request: &Request) -> Result<(), LabError> {
         let place = self.place(i);
         while self.batch.in_flight.is_some_and(|most| self.sessions[place].unacked >= most) {
@@ -376,7 +377,7 @@ impl Client {
         Ok(())
     }
 
-    /// Hears reports until every request is answered by the venue, or nothing comes for seconds.
+    /// Receives reports until the venue has answered every request, or no report arrives for seconds.
     fn hear_all(&mut self) -> Result<(), LabError> {
         const PATIENCE_NS: i64 = 5_000_000_000;
         let mut last = self.clock.ticks();
@@ -392,7 +393,7 @@ impl Client {
         Ok(())
     }
 
-    /// Passes the time while nothing comes.
+    /// Waits while no reports arrive.
     fn pass(&mut self) {
         match self.wait {
             Wait::Block => self.sleep(10_000_000),
@@ -400,8 +401,8 @@ impl Client {
         }
     }
 
-    /// Sleeps for so long, or until a session that waits may have something: of several only one is watched, and not for
-    /// long.
+    /// Sleeps for `ns`, or until a session with outstanding requests may have reports. If several have some, only one
+    /// is watched, and only briefly.
     fn sleep(&mut self, ns: u64) {
         const LOOK_NS: u64 = 100_000;
         match self.waiting[..] {
@@ -411,7 +412,7 @@ impl Client {
         }
     }
 
-    /// Takes up to `limit` reports of the next session in turn, of those that wait for some first.
+    /// Takes up to `limit` reports of the next session in turn, mostly of those with outstanding requests.
     fn hear(&mut self, limit: usize) -> Result<usize, LabError> {
         self.turns += 1;
         let place = match self.waiting.len() as u64 {
@@ -439,7 +440,7 @@ impl Client {
             if told == ReportKind::Pending || row[2] != 0 {
                 return;
             }
-            // A denial closes the request, and is no answer of the venue.
+            // A denial closes the request, and is not the venue's answer.
             row[2] = if told == ReportKind::OfVenue { now } else { DENIED };
             *open -= 1;
             *own -= 1;

@@ -1,4 +1,4 @@
-//! What is set against what: runs that took turns and differ in one thing alone.
+//! The comparisons of runs that took turns and differ in a single setting.
 
 use serde_json::Value;
 
@@ -15,8 +15,8 @@ const TURNS: [(&str, &[&str]); 5] = [
     ("beside", &["t0_t2", "t1_t2", "order_round_trip"]),
 ];
 
-/// The ratios of runs that differ in their client, target, sessions, ack level or the client beside them alone: of each to the one
-/// that came first. And of what an OMS does with an order to one `send`.
+/// Returns the ratios of runs that differ only in their client, target, sessions, ack level or the client beside them,
+/// each to the first; and the ratios of an OMS's time with an order to one `send`.
 pub fn comparisons(runs: &[Run]) -> Vec<Comparison> {
     let hops = TURNS.into_iter().flat_map(|(param, hops)| hops.iter().map(move |hop| (param, hop)));
     table(hops.flat_map(|(param, hop)| turns(runs, param, hop)).chain(over_send(runs)))
@@ -41,7 +41,7 @@ fn turns(runs: &[Run], param: &str, hop: &str) -> Vec<Line> {
 fn over_send(runs: &[Run]) -> Vec<Line> {
     const T1_T2: &str = "t1_t2.p50_ns";
     let mut ways: Vec<(String, Vec<[Option<f64>; 2]>)> = Vec::new();
-    // In a burst most of that time is waiting for the orders before.
+    // In a burst most of that time is the wait for earlier orders.
     for run in runs.iter().filter(|run| run.params.0.contains_key("interval_ns")) {
         if let Some((ours, send)) = figure(run, T1_T2).zip(figure(run, "send_ns")) {
             place(&mut ways, way(run, None)).push([ours, send].map(|ns| run.valid.then_some(ns)));
@@ -61,12 +61,12 @@ fn value(run: &Run, param: &str) -> String {
     }
 }
 
-/// How a run ran, but for its repetition and one setting.
+/// Returns a run's setup, without its repetition and the given setting.
 fn way(run: &Run, except: Option<&str>) -> String {
     let is_ours = run.client.is_empty() || run.client == Client::OURS;
     let client = (except != Some("client") && !is_ours).then(|| run.client.clone());
     let target = (except != Some("target")).then(|| value(run, "target"));
-    // Active sessions follow from the sessions that there are.
+    // The number of active sessions follows from the number of sessions.
     let skipped = |name: &str| Some(name) == except || name == "active" && except == Some("sessions");
     let told = ["wait", "sessions", "active", "ack", "in_flight", "beside", "rate_per_s"];
     let params = told.into_iter().filter(|name| !skipped(name)).filter_map(|name| {
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
     use tickpath_harness::samples::Samples;
 
-    /// A run whose hops all take so long.
+    /// Builds a run whose hops all take `ns`.
     fn run(target: &str, sessions: u64, repeat: u32, ns: u64) -> Run {
         let mut run = Run { target: target.to_owned(), repeat, valid: true, ..Run::default() };
         run.params.set("sessions", sessions);

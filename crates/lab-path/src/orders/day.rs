@@ -1,4 +1,4 @@
-//! Whole days: one that a client asks for, and one behind which an OMS is killed.
+//! Whole days: a day that a client requests, and a day after which an OMS is killed.
 
 use tickpath_client::Since;
 use tickpath_clock::{Clock, HostClock};
@@ -15,10 +15,10 @@ use tickpath_harness::rules::refuse_loss;
 use tickpath_harness::{Around, Lab, LabError};
 use tickpath_result::{Counts, Run};
 
-/// How fast a client that lacks a day of so many reports is live again.
+/// Measures the time until a client that lacks a day of `reports` reports is live again.
 pub fn resume(lab: &Lab<'_>, settings: &Settings, reports: u64) -> Result<Run, LabError> {
     check(settings)?;
-    // Each order has a report of the OMS and one of the venue.
+    // Each order has a report from the OMS and a report from the venue.
     let batch = Batch::burst(RESUME_GROUP, reports.div_ceil(2));
     let around = Around::begin(lab, settings.cpus)?;
     let mut system = day(lab, settings, &batch, 0)?;
@@ -44,10 +44,10 @@ pub fn resume(lab: &Lab<'_>, settings: &Settings, reports: u64) -> Result<Run, L
 }
 
 struct Resumed {
-    /// The first report that is live, all before it being the day.
+    /// The number of the first live report; all before it are the day.
     live: u64,
     heard: u64,
-    /// From before the connect until the last report of the day.
+    /// Time from before the connect until the last report of the day.
     ns: f64,
 }
 
@@ -70,9 +70,9 @@ fn come_back(clock: &HostClock, login: &Login) -> Result<Resumed, LabError> {
     Ok(Resumed { live, heard, ns })
 }
 
-/// How long an OMS with so many orders in its journal takes from its start until it is ready, after it was killed.
+/// Measures the time that a killed OMS with `orders` orders in its journal takes from its start until it is ready.
 pub fn restart(lab: &Lab<'_>, settings: &Settings, orders: u64) -> Result<Run, LabError> {
-    /// As an OMS has it whose file says nothing.
+    /// The default of an OMS's settings.
     const SNAPSHOT_EVERY: u64 = 1_000_000;
     check(settings)?;
     let batch = Batch::burst(RESTART_GROUP, orders);
@@ -94,7 +94,7 @@ pub fn restart(lab: &Lab<'_>, settings: &Settings, orders: u64) -> Result<Run, L
     end(lab, settings, around, run)
 }
 
-/// The end of a run: what was lost, and what the machine did meanwhile.
+/// Finishes a run: checks for losses, and adds the machine's activity during it.
 fn end(lab: &Lab<'_>, settings: &Settings, around: Around, mut run: Run) -> Result<Run, LabError> {
     refuse_loss(&mut run);
     if settings.journal.is_none() {
@@ -104,12 +104,12 @@ fn end(lab: &Lab<'_>, settings: &Settings, around: Around, mut run: Run) -> Resu
     Ok(run)
 }
 
-/// About how long a day of so many orders takes, with what is measured after it.
+/// Estimates the duration of a day of `orders` orders and the measurement after it.
 pub fn day_seconds(orders: u64) -> f64 {
     Batch::burst(RESTART_GROUP, orders).seconds() * 3.0 + 5.0
 }
 
-/// A system that has taken a whole day.
+/// Starts a system and runs a whole day through it.
 fn day(lab: &Lab<'_>, settings: &Settings, batch: &Batch, snapshot_every: u64) -> Result<System, LabError> {
     lab.step(&settings.title(), day_seconds(batch.count))?;
     let load = Load { expected: batch.count as usize, evicts: false, snapshot_every };

@@ -1,4 +1,4 @@
-//! From what the journal, the client and the OMS have written down to runs.
+//! From the records of the journal, the client and the OMS to runs.
 
 use std::path::Path;
 
@@ -19,22 +19,22 @@ use tickpath_harness::samples::{Samples, load, load_gaps};
 use tickpath_harness::{Lab, LabError};
 use tickpath_result::{Counts, Run};
 
-/// A burst of fewer orders than this has no rate.
+/// Min orders of a burst for a rate.
 const LEAST_RATED: u64 = 100;
 
-/// One group, when it has run.
+/// A group that has run.
 pub(super) struct Measured {
     pub batch: Batch,
     pub answered: Answered,
     pub before: Resident,
     pub after: Resident,
-    /// How long the core's thread waited for its CPU meanwhile, what the OMS used of CPUs, and how long that was.
+    /// The wait of the core's thread for its CPU, the OMS's CPU time, and the duration.
     pub waited_ns: u64,
     pub cpu_ns: u64,
     pub took_ns: u64,
 }
 
-/// Makes runs of what the journal, the client and the OMS have written down.
+/// Makes runs from the records of the journal, the client and the OMS.
 pub(super) fn evaluate(
     lab: &Lab<'_>,
     settings: &Settings,
@@ -44,7 +44,7 @@ pub(super) fn evaluate(
     let is_ours = !matches!(settings.target, Target::Running(_));
     let gaps = if is_ours { load_gaps(&gaps_file(lab))? } else { Vec::new() };
     let journal = settings.journal_in(lab);
-    // Nobody has stamped the sends of another's OMS.
+    // An OMS that is not ours does not stamp its sends.
     let read = if is_ours { Ok(read(lab, &journal)?) } else { analyse::read(&journal) };
     let mut runs = Vec::new();
     for one in measured {
@@ -74,21 +74,21 @@ pub(super) fn evaluate(
         if is_ours {
             memory_of(&mut run, batch, *before, *after);
         }
-        // In the moment of a burst there is no waiting.
+        // A burst is too short for waiting.
         if batch.interval_ns.is_some() {
             tell_receiver_cpu(&mut run, *cpu_ns);
         }
         let lasted_ns = lab.clock.ns_between(window.0, window.1);
-        // The evictor's walks would pass for the host's gaps; those of another's OMS are not known, nor those of one
-        // that does not spin.
+        // The evictor's walks would pass for the host's gaps; the gaps of another's OMS are unknown, as are those of an
+        // OMS that does not spin.
         let has_own_cpu = is_ours && settings.wait == Wait::Busy && !batch.evict;
         match has_own_cpu {
             true => void_attribution(&mut run, idle, &own, lasted_ns as f64 / 1e9),
             false => drop_attribution(&mut run),
         }
         tell_standstills(&mut run, "OMS", &own, lasted_ns.unsigned_abs(), lab.clock.calibration());
-        // A thread that finds orders right after it has waited shows no gap; the kernel counts that. What the kernel
-        // itself does for a disk, or meanwhile in the moment of a burst, is no neighbour.
+        // A thread that finds orders right after its wait shows no gap, but the kernel counts that wait. The kernel's
+        // own work for a disk, or during the moment of a burst, is no neighbour's.
         if has_own_cpu && batch.interval_ns.is_some() && settings.level == AckLevel::Os {
             refuse_starved(&mut run, "OMS", *waited_ns, *took_ns);
         }
@@ -104,12 +104,12 @@ pub(super) fn evaluate(
     Ok(runs)
 }
 
-/// The stamps of each request in the journal of a run that has ended in this lab.
+/// Returns the stamps of each request in the journal of a run that has ended in this lab.
 pub fn departed(lab: &Lab<'_>, journal: &Path) -> Result<Vec<Departed>, LabError> {
     Ok(read(lab, journal)?.groups.into_values().flat_map(Group::into_departed).collect())
 }
 
-/// The journal of a run of this lab, with the sends that its line has stamped.
+/// Reads the journal of a run of this lab, with the sends that its line has stamped.
 fn read(lab: &Lab<'_>, journal: &Path) -> Result<Journal, LabError> {
     let mut read = analyse::read(journal)?;
     let sends = Sends::load(&Sends::file(&gaps_file(lab)))?;
@@ -117,7 +117,8 @@ fn read(lab: &Lab<'_>, journal: &Path) -> Result<Journal, LabError> {
     Ok(read)
 }
 
-/// T2 is stamped before the disk has an order: it is not when that left, and each had to wait.
+/// Removes the hops of T2 where T2 is stamped before the disk has an order: it is not the order's departure, and every
+/// order had to wait.
 fn without_release(run: &mut Run) {
     for hop in [
         "t1_handed",
@@ -141,13 +142,13 @@ fn without_release(run: &mut Run) {
 fn memory_of(run: &mut Run, batch: &Batch, before: Resident, after: Resident) {
     run.memory = Some(memory::between(before, after));
     let growth = after.orders_bytes.saturating_sub(before.orders_bytes) as f64;
-    // Memory comes in pages: a few orders would be charged with a whole one.
+    // Memory comes in pages: a few orders would be charged with a whole page.
     if batch.cancels.is_none() && batch.count >= 100_000 {
         run.figures.insert("bytes_per_order".to_owned(), growth / batch.count as f64);
     }
 }
 
-/// A run without what the journal tells.
+/// Returns a run without the journal's figures.
 pub(super) fn bare_run(settings: &Settings, batch: &Batch) -> Run {
     let mut run = Run { valid: true, ..Run::default() };
     describe(&mut run, settings, batch);
@@ -164,7 +165,7 @@ fn describe(run: &mut Run, settings: &Settings, batch: &Batch) {
     run.params.set("cpus", settings.cpus.to_vec());
     run.params.set("order", settings.order.to_string());
     if let Target::Running(running) = &settings.target {
-        // What it is like inside it alone knows.
+        // Only that OMS knows its own settings.
         run.params.set("oms", running.name.as_str());
     } else {
         run.layout = Some(settings.layout.to_string());
@@ -191,14 +192,14 @@ fn describe(run: &mut Run, settings: &Settings, batch: &Batch) {
     }
     if let Some(ns) = batch.interval_ns {
         run.params.set("interval_ns", ns);
-        // Walking the caches full comes on top of the pause.
+        // Evicting the caches comes on top of the pause.
         if !batch.evict {
             run.params.set("rate_per_s", 1e9 / ns as f64);
         }
     }
 }
 
-/// Groups of somebody's own OMS have the numbers of their moment.
+/// Returns a group's name; groups of a user's own OMS have numbers made from the time of day.
 fn group_name(target: &Target, batch: &Batch) -> String {
     match (target, batch.cancels) {
         (Target::Running(_), Some(_)) => "cancels".to_owned(),
@@ -207,7 +208,8 @@ fn group_name(target: &Target, batch: &Batch) -> String {
     }
 }
 
-/// T0, first report and first report of the venue of each request. Of a client in another language the journal has T0.
+/// Returns T0, first report and first report of the venue of each request. The T0 of a client in another language is in
+/// the journal.
 fn rows(lab: &Lab<'_>, client: &Client, batch: &Batch, group: Option<&Group>) -> Result<Vec<[u64; 3]>, LabError> {
     let file = lab.folder().join(format!("client.{}", batch.number));
     if matches!(client, Client::Rust) {
@@ -223,7 +225,7 @@ fn rows(lab: &Lab<'_>, client: &Client, batch: &Batch, group: Option<&Group>) ->
     Ok(rows)
 }
 
-/// Adds what the client saw.
+/// Adds the client's hops.
 fn client_hops(
     run: &mut Run,
     lab: &Lab<'_>,
@@ -253,7 +255,7 @@ fn client_hops(
         run.figures.insert("last_t2_to_last_report_ns".to_owned(), after as f64);
     }
     if !run.figures.contains_key("last_order_t2_ns") {
-        // The journal of an OMS that runs tells the T2 of its last request with the next one.
+        // The journal of a running OMS holds the T2 of its last request only with the next request.
         for figure in ["first_t0_to_last_t2_ns", "last_t2_to_last_report_ns"] {
             run.figures.remove(figure);
         }
@@ -269,7 +271,7 @@ fn client_hops(
     Ok(())
 }
 
-/// Says what was not as it should be.
+/// Notes irregularities.
 fn told_of(run: &mut Run, batch: &Batch, answered: &Answered) {
     refuse_loss(run);
     if answered.missed > 0 {
@@ -296,7 +298,7 @@ fn told_of(run: &mut Run, batch: &Batch, answered: &Answered) {
     }
 }
 
-/// How fast a restart replays this journal.
+/// Measures the rate at which a restart replays this journal.
 fn replay_rate(lab: &Lab<'_>, journal: &std::path::Path, expected: usize) -> Result<f64, LabError> {
     let place = tickpath_log::Place::folder(journal);
     let mut core = tickpath_orders::Core::new(tickpath_orders::Config { expected_orders: expected, key: 0 });

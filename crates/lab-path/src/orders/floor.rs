@@ -1,5 +1,5 @@
-//! What one `send` costs on this host: of a frame as an OMS sends it to a venue, on a loopback TCP connection whose other
-//! end is read, from the OMS's CPU. The thread looks at its socket without a pause between two sends, as a busy OMS does.
+//! The cost of one `send` on this host: a frame as an OMS sends it to a venue, on a loopback TCP connection whose other
+//! end is read, from the OMS's CPU. The thread polls its socket without a pause between two sends, as a busy OMS does.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -15,25 +15,25 @@ use super::settings::Settings;
 use tickpath_harness::samples::{Samples, load, save};
 use tickpath_harness::{Lab, LabError, Parent, Role, Thread};
 
-/// Between two sends where the orders have no pace.
+/// Interval between two sends where the orders have no pace.
 const INTERVAL_NS: u64 = 20_000;
 
-/// How long each half of the measurement takes, and how many sends it has.
+/// Duration of each half of the measurement, and its min and max number of sends.
 const HALF_NS: u64 = 1_000_000_000;
 const SENDS: (u64, u64) = (200, 5_000);
 
-/// A process that sends.
+/// Role of a process that sends.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SenderRole {
     /// Its CPU.
     pub cpu: usize,
-    /// Who reads, and how it waits.
+    /// The CPU and wait mode of the reading thread.
     pub peer: Thread,
-    /// Frames to send.
+    /// The number of frames to send.
     pub count: u64,
-    /// Nanoseconds between two.
+    /// Nanoseconds between two sends.
     pub interval_ns: u64,
-    /// Where the stamps before and after each go.
+    /// The file of the stamps before and after each send.
     pub out: PathBuf,
 }
 
@@ -58,7 +58,7 @@ impl Role for SenderRole {
     }
 }
 
-/// Measures one half, before the OMS has its CPU or when it has left it.
+/// Measures a half, before the OMS has its CPU or after it has left it.
 pub(super) fn sends(lab: &Lab<'_>, settings: &Settings, shared: Wait) -> Result<Samples, LabError> {
     let interval_ns = settings.rate.map_or(INTERVAL_NS, |rate| (1e9 / rate) as u64).max(1);
     let count = (HALF_NS / interval_ns).clamp(SENDS.0, SENDS.1);
@@ -82,7 +82,7 @@ fn send_all(clock: &HostClock, mut stream: TcpStream, role: &SenderRole) -> std:
     let start = clock.ticks() + pause;
     for i in 0..role.count {
         while clock.ticks() < start + i * pause {
-            // Nothing ever comes: this is the look itself.
+            // No byte ever arrives: the read only costs the poll.
             let _ = stream.read(&mut [0; 64]);
         }
         let from = clock.ticks();

@@ -6,7 +6,7 @@ pub const PATH_GROUP: u32 = 60;
 pub const RESUME_GROUP: u32 = 42;
 pub const RESTART_GROUP: u32 = 43;
 
-/// The name of a group by its number.
+/// Returns a group's name by its number.
 pub fn group_name(number: u32) -> String {
     match number {
         1..=6 => format!("g{number}"),

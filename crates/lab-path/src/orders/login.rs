@@ -1,4 +1,4 @@
-//! How a client logs in to an OMS, and how it reads what it then hears.
+//! Logging a client in to an OMS, and reading its reports.
 
 use std::path::PathBuf;
 
@@ -8,10 +8,10 @@ use tickpath_client::{Client, Config, Since};
 use super::route::hear_socket;
 use tickpath_harness::LabError;
 
-/// Nothing comes for so long: it never will.
+/// Max time without reports; after it none will arrive.
 pub(super) const PATIENCE_NS: i64 = 30_000_000_000;
 
-/// Whom to log in to, and as whom.
+/// The OMS to log in to, and the user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Login {
     /// `unix:///PATH` or `tcp://HOST:PORT`.
@@ -20,11 +20,11 @@ pub struct Login {
     pub user: String,
     /// The file whose first line is the password.
     pub password_file: PathBuf,
-    /// Which of the user's sessions; any that is free if there is none.
+    /// The session's number; any free session if there is none.
     pub session: Option<u16>,
 }
 
-/// Logs in, once, and is lost with its connection: a run that made it again would hide the loss.
+/// Logs in once, without reconnecting: a reconnect would hide the loss of a connection.
 pub(crate) fn log_in(login: &Login, since: Since) -> Result<Box<Client>, LabError> {
     let Login { url, user, password_file, session } = login;
     let text = std::fs::read_to_string(password_file).map_err(|e| LabError::file(password_file, e))?;
@@ -34,12 +34,12 @@ pub(crate) fn log_in(login: &Login, since: Since) -> Result<Box<Client>, LabErro
     Client::connect(config).map(Box::new).map_err(|e| LabError::Failed(e.to_string()))
 }
 
-/// Reads once; says how many reports came.
+/// Reads once; returns the number of reports.
 pub(super) fn hear(client: &mut Client) -> Result<u64, LabError> {
     hear_socket(client, |_, _| {}).map(|(heard, _)| heard as u64)
 }
 
-/// Reports that a client gets before it is live.
+/// Returns the number of reports that a client gets before it is live.
 pub(super) fn day_of(client: &Client) -> u64 {
     client.welcome().live_report.saturating_sub(client.welcome().next_report)
 }

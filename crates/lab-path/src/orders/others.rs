@@ -1,4 +1,4 @@
-//! A client in another language, which speaks as `docs/clients.md` says: what it is told.
+//! A client in another language, which speaks the protocol of `docs/clients.md`, and its settings.
 
 use std::path::PathBuf;
 
@@ -16,29 +16,29 @@ use tickpath_scratch::python::Python;
 /// The client in Python.
 const SCRIPT: (&str, &str) = ("bench_orders.py", include_str!("../python/bench_orders.py"));
 
-/// What it is told.
+/// Settings of the client.
 #[derive(Debug, Serialize)]
 struct Told<'a> {
     login: &'a Login,
     symbol: u32,
     account: u32,
     side: u8,
-    /// As the quantity, in units of 10⁻⁸.
+    /// In units of 10⁻⁸, like the quantity.
     price: i64,
     quantity: i64,
     time_in_force: &'a str,
-    /// The id of its first order; each other one has the next.
+    /// The id of its first order; ids count up from it.
     first_id: u64,
     count: u64,
-    /// From the intended time of an order to that of the next one; as fast as they go if there is none.
+    /// The time from an order's intended time to the next one's; full speed if there is none.
     interval_ticks: Option<u64>,
-    /// Later than this a paced order is late.
+    /// Lateness above which a paced order counts as late.
     late_ticks: u64,
     thread: &'a Thread,
     out: PathBuf,
 }
 
-/// Starts it; it has logged in then. The word `go` has it send its group.
+/// Starts the client, which is then logged in. The command `go` makes it send its group.
 pub(super) fn spawn(
     python: &Python,
     lab: &Lab<'_>,
@@ -56,7 +56,7 @@ pub(super) fn spawn(
         side,
         price: price.0,
         quantity: quantity.0,
-        // A day goes by two names.
+        // The time in force of a day has two names.
         time_in_force: if settings.order.tif == "rod" { "day" } else { settings.order.tif.as_str() },
         first_id: u64::from(batch.number) << 32,
         count: batch.count,

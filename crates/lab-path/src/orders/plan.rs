@@ -1,4 +1,4 @@
-//! The groups of a run, and who sends what of them when.
+//! The groups of a run, with their sizes and pauses.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,29 +15,29 @@ const PAUSES: [u64; 3] = [1_000_000_000, 500_000_000, 100_000_000];
 /// Orders of a memory step.
 const STEP: u64 = 1_000_000;
 
-/// Requests of a burst that leave one session together, and then the next one's.
+/// Consecutive requests of a burst that a session sends before the next session's turn.
 const STRIDE: u64 = 32;
 
-/// A paced request may be late by its interval, and by so much where that is shorter.
+/// Min allowed lateness of a paced request, where its interval is shorter.
 const LATE_NS: u64 = 10_000;
 
 /// One group of requests.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Batch {
-    /// Its number: the high half of its client order ids.
+    /// The group's number: the high half of its client order ids.
     pub number: u32,
     pub count: u64,
-    /// Nanoseconds between two.
+    /// Nanoseconds between two requests.
     pub interval_ns: Option<u64>,
-    /// Cancels the orders of this group instead of sending new ones.
+    /// The group whose orders it cancels, instead of sending new ones.
     pub cancels: Option<u32>,
-    /// The system's caches are walked full before each request.
+    /// Whether the system's caches are evicted before each request.
     pub evict: bool,
-    /// Number of the first request in its group.
+    /// The number of its first request.
     pub first: u64,
-    /// Requests in a row that one session sends.
+    /// Consecutive requests that a session sends.
     pub stride: u64,
-    /// Requests of a session without a report, at most.
+    /// Max requests of a session without a report.
     pub in_flight: Option<u32>,
 }
 
@@ -50,12 +50,12 @@ impl Batch {
         group_name(self.number)
     }
 
-    /// A paced request that goes out later than this is late, in nanoseconds.
+    /// Returns the lateness above which a paced request counts as late, in nanoseconds.
     pub fn late_ns(&self) -> u64 {
         self.interval_ns.unwrap_or(0).max(LATE_NS)
     }
 
-    /// The first order of a new system, orders one by one, or orders in a row.
+    /// Returns the phase: the first order of a new system, single orders, or a stream of orders.
     pub fn phase(&self) -> Phase {
         match self.number {
             1 => Phase::Cold,
@@ -69,12 +69,12 @@ impl Batch {
     }
 }
 
-/// The groups that these settings ask for.
+/// Returns the groups that these settings request.
 pub(super) fn plan(settings: &Settings) -> Vec<Batch> {
     let Some(count) = settings.count else { return whole_plan(settings.full) };
     let burst = SIZES.iter().position(|&size| size == count).map_or(41, |i| i as u32 + 1);
     let number = match (&settings.target, settings.rate) {
-        // An id of a user's OMS is used once a day.
+        // An OMS of a user accepts an id once a day.
         (Target::Running(_), _) => (tickpath_clock::utc_ns() / 1_000_000_000) as u32,
         (_, Some(_)) => 40,
         (_, None) => burst,
@@ -85,7 +85,7 @@ pub(super) fn plan(settings: &Settings) -> Vec<Batch> {
         alone.stride = 1;
     }
     match settings.target {
-        // What was sent there and is still open is taken back.
+        // Orders that were sent there and are still open are cancelled.
         Target::Running(_) => vec![alone, Batch { number: number + 1, cancels: Some(number), ..alone }],
         _ => vec![alone],
     }

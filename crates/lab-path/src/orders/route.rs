@@ -1,4 +1,4 @@
-//! The route that a session's requests take to the OMS, and its reports back: a pair of lanes, or a socket.
+//! The route of a session's requests to the OMS and of its reports back: a pair of lanes, or a socket.
 
 use tickpath_client::{Client, Event, SendError};
 use tickpath_clock::Calibration;
@@ -10,13 +10,13 @@ use zerocopy::FromBytes;
 use crate::trade::lanes;
 use tickpath_harness::LabError;
 
-/// One session's route.
+/// The route of a session.
 pub(super) enum Route {
     Lanes(Box<SessionLanes>),
     Socket(Box<Client>),
 }
 
-/// What a report tells its client.
+/// The kind of a report, for its client.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReportKind {
     Pending,
@@ -25,7 +25,7 @@ pub(crate) enum ReportKind {
 }
 
 impl Route {
-    /// Joins the lanes of session 0. The OMS has made them.
+    /// Joins the lanes of session 0, which the OMS has made.
     pub fn lanes(
         name: &str,
         request_bytes: usize,
@@ -36,13 +36,13 @@ impl Route {
         Ok(Self::Lanes(Box::new(joined)))
     }
 
-    /// True if looking for reports is a call to the kernel.
+    /// Returns whether polling for reports is a system call.
     pub fn is_socket(&self) -> bool {
         matches!(self, Self::Socket(_))
     }
 
-    /// Hands a request over that is first tried at `sent`; false if there is no room for it now. What may wait leaves with
-    /// the next [`Self::flush`].
+    /// Hands over a request first tried at `sent`; returns false if there is no room for it now. A request that may
+    /// wait leaves with the next [`Self::flush`].
     pub fn send(&mut self, sent: u64, request: &Request, may_wait: bool) -> Result<bool, LabError> {
         match self {
             Self::Lanes(lanes) => match lanes.requests.publish(sent, request.kind().code(), request.as_bytes()) {
@@ -54,7 +54,7 @@ impl Route {
                 let given = if may_wait { client.gather(request, sent) } else { client.send_at(request, sent) };
                 match given {
                     Ok(_) => Ok(true),
-                    // Why a connection is gone is told by the next look at the reports.
+                    // The next poll of the reports returns the reason of a lost connection.
                     Err(SendError::Full(_) | SendError::Disconnected(_)) => Ok(false),
                     Err(e) => Err(LabError::Failed(e.to_string())),
                 }
@@ -62,15 +62,15 @@ impl Route {
         }
     }
 
-    /// Lets what waits leave.
+    /// Sends the requests that wait.
     pub fn flush(&mut self) {
         if let Self::Socket(client) = self {
             client.flush();
         }
     }
 
-    /// Takes reports: from a lane up to `limit`, from a socket those of one read. Gives how many came, and how many will
-    /// never come.
+    /// Takes reports: from a lane up to `limit`, from a socket those of a single read. Returns the number of reports,
+    /// and the number that will never arrive.
     pub fn hear(
         &mut self,
         limit: usize,
@@ -99,7 +99,7 @@ impl Route {
         }
     }
 
-    /// Sleeps until there may be something to hear, or for so long.
+    /// Sleeps until there may be reports, or for `ns`.
     pub fn sleep(&mut self, ns: u64) {
         match self {
             Self::Lanes(lanes) => lanes.reports.wait(tickpath_clock::Wait::Block, ns),
@@ -107,7 +107,7 @@ impl Route {
         }
     }
 
-    /// Ends it in good order.
+    /// Logs the session out.
     pub fn close(self) {
         if let Self::Socket(client) = self {
             client.close();
@@ -115,7 +115,7 @@ impl Route {
     }
 }
 
-/// Takes reports of one read, and counts them, as [`Route::hear`] does.
+/// Takes and counts the reports of a single read, like [`Route::hear`].
 pub(crate) fn hear_socket(
     client: &mut Client,
     mut take: impl FnMut(ClientOrderId, ReportKind),
@@ -145,7 +145,7 @@ fn kind_of(report: &ExecutionReport) -> ReportKind {
     if is_of_venue(report) { ReportKind::OfVenue } else { ReportKind::Pending }
 }
 
-/// True if a report tells what the venue did; the OMS's own say that something is on its way.
+/// Returns whether a report is the venue's; the OMS's own reports are pending states.
 pub(crate) fn is_of_venue(report: &ExecutionReport) -> bool {
     match ExecType::from_code(report.exec_type) {
         Some(ExecType::PendingNew | ExecType::PendingCancel | ExecType::PendingReplace) | None => false,

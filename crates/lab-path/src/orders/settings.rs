@@ -1,4 +1,4 @@
-//! How `orders` is run, and which settings make no run.
+//! Settings of `orders`, and the rules that refuse impossible ones.
 
 use std::path::PathBuf;
 
@@ -11,38 +11,38 @@ use crate::clients::Client;
 use crate::trade::OrderSpec;
 use tickpath_harness::{Lab, LabError};
 
-/// The sessions that one client has, at most.
+/// Max sessions of a client.
 pub const MOST_SESSIONS: u16 = 10_000;
 
-/// Where the orders go in.
+/// The orders' entry to an OMS.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// An OMS of the run without sessions, by lanes that are there from the start.
+    /// An OMS of the run without sessions, by lanes that exist from the start.
     Lanes,
-    /// An OMS of the run, by lanes that a logon over a Unix socket gives.
+    /// An OMS of the run, by lanes handed out in a logon over a Unix socket.
     LogonLanes,
     /// An OMS of the run, by a Unix socket.
     Unix,
     /// An OMS of the run, by TCP on this host.
     Tcp,
-    /// Somebody's own OMS, which is running.
+    /// A user's own OMS, which is running.
     Running(Running),
 }
 
 /// An OMS that is running.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Running {
-    /// What it is called.
+    /// The OMS's name.
     pub name: String,
-    /// How to log in.
+    /// The login of the client.
     pub login: Login,
-    /// The number that it knows the order's instrument by.
+    /// The OMS's number of the order's instrument.
     pub symbol: u32,
     /// Its journal, if it is on this host.
     pub journal: PathBuf,
 }
 
-/// How an OMS of the run reaches its venue.
+/// The route from an OMS of the run to its venue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum VenueRoute {
     /// By lanes in shared memory.
@@ -52,70 +52,70 @@ pub enum VenueRoute {
     Tcp,
 }
 
-/// What a client beside the measured ones does, once it has made a day of its own.
+/// Behaviour of a client beside the measured ones, once it has made a day of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Beside {
-    /// It is connected.
+    /// Connected only.
     Idle,
-    /// It asks for its day, and never reads.
+    /// Requests its day, and never reads.
     Stuck,
-    /// It asks for its day again and again, and reads it slowly.
+    /// Requests its day again and again, and reads it slowly.
     Slow,
-    /// It asks for its day again and again, and reads it as fast as it can.
+    /// Requests its day again and again, and reads it at full speed.
     Day,
 }
 
-/// How `orders` is run.
+/// Settings of `orders`.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Where the orders go in.
+    /// The orders' entry to the OMS.
     pub target: Target,
-    /// Whose code sends them.
+    /// The client that sends the orders.
     pub client: Client,
-    /// How the orders go out.
+    /// The route from the OMS to its venue.
     pub venue: VenueRoute,
-    /// Sessions that are logged in.
+    /// The number of logged-in sessions.
     pub sessions: u16,
-    /// Sessions that send; no more than there are.
+    /// The number of sessions that send; at most `sessions`.
     pub active: u16,
-    /// Orders of a session without a report, at most; as many as there are if there is none.
+    /// Max orders of a session without a report; unlimited if there is none.
     pub in_flight: Option<u32>,
-    /// What must hold a request before anything of it leaves.
+    /// The durability that a request needs before it is forwarded or acknowledged.
     pub level: AckLevel,
     /// A client beside those that are measured.
     pub beside: Option<Beside>,
-    /// Orders in that client's day.
+    /// The number of orders in that client's day.
     pub day: u64,
-    /// Which thread does what.
+    /// The assignment of work to threads.
     pub layout: Layout,
-    /// How the core's thread waits.
+    /// The wait mode of the core's thread.
     pub wait: Wait,
-    /// Generator's and system's CPU.
+    /// The generator's and the system's CPU.
     pub cpus: [usize; 2],
     /// The venue's CPU; it shares the generator's if there is none.
     pub venue_cpu: Option<usize>,
-    /// Of the core's thread.
+    /// The priority of the core's thread.
     pub priority: Priority,
     /// The order.
     pub order: OrderSpec,
-    /// One group alone, of so many orders.
+    /// The number of orders of a single group; all groups if there is none.
     pub count: Option<u64>,
-    /// Orders a second of that group; as fast as they go if there is none.
+    /// Orders a second of that group; full speed if there is none.
     pub rate: Option<f64>,
-    /// 60 orders in slow runs and five memory steps.
+    /// Whether to run 60 orders in slow runs, and five memory steps.
     pub full: bool,
     /// The journal's folder; one of the run if there is none.
     pub journal: Option<PathBuf>,
-    /// Which repetition this is.
+    /// The number of this repetition.
     pub repeat: u32,
 }
 
 impl Beside {
-    /// All of them.
+    /// All behaviours.
     pub const ALL: [Self; 4] = [Self::Idle, Self::Stuck, Self::Slow, Self::Day];
 
-    /// The word on the command line.
+    /// Returns the name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Idle => "idle",
@@ -127,7 +127,7 @@ impl Beside {
 }
 
 impl Target {
-    /// The name of its runs.
+    /// Returns the name of its runs.
     pub fn url(&self) -> &str {
         match self {
             Self::Lanes => "shm://",
@@ -138,7 +138,7 @@ impl Target {
         }
     }
 
-    /// The number that its OMS knows the order's instrument by.
+    /// Returns its OMS's number of the order's instrument.
     pub(super) fn symbol(&self) -> u32 {
         match self {
             Self::Running(running) => running.symbol,
@@ -146,20 +146,20 @@ impl Target {
         }
     }
 
-    /// Whether clients come to it over sockets, if only to log on.
+    /// Returns whether clients connect to it over sockets, if only to log on.
     pub(super) fn has_socket(&self) -> bool {
         *self != Self::Lanes
     }
 }
 
 impl Settings {
-    /// How client and venue wait, who share a CPU. Beside a core that adapts they do as beside one that spins: a venue
-    /// that sleeps has to be woken by it.
+    /// Returns the wait mode of client and venue, which share a CPU. With an adaptive core they wait as with a spinning
+    /// core, because the core would have to wake a sleeping venue.
     pub(super) fn shared_wait(&self) -> Wait {
         if self.wait == Wait::Block || self.beside.is_some() { Wait::Block } else { Wait::Yield }
     }
 
-    /// The journal's folder.
+    /// Returns the journal's folder.
     pub(super) fn journal_in(&self, lab: &Lab<'_>) -> PathBuf {
         match (&self.target, &self.journal) {
             (Target::Running(running), _) => running.journal.clone(),
@@ -168,7 +168,7 @@ impl Settings {
         }
     }
 
-    /// Who breaks off at somebody's own OMS leaves something behind there.
+    /// Adds a warning to the error of a run that breaks off at a user's own OMS, where orders may stay open.
     pub(super) fn may_be_open(&self, error: LabError) -> LabError {
         match self.open_orders() {
             Some(sentence) => LabError::Failed(format!("{error}; {sentence}")),
@@ -176,19 +176,19 @@ impl Settings {
         }
     }
 
-    /// A sentence for a run that ends early; none where the OMS was started for it.
+    /// Returns a warning for a run that ends early, or `None` where the OMS was started for the run.
     pub(super) fn open_orders(&self) -> Option<&'static str> {
         let is_real = matches!(self.target, Target::Running(_));
         is_real.then_some("orders of this run may still be open at the venue, `tickpath orders` tells")
     }
 
-    /// What is said before a run.
+    /// Returns the progress line of a run.
     pub(super) fn title(&self) -> String {
         format!("orders {} {} {}", self.target.url(), self.layout, self.wait)
     }
 }
 
-/// Refuses settings that make no run.
+/// Refuses impossible settings.
 pub(super) fn check(settings: &Settings) -> Result<(), LabError> {
     let wrong = |what: &str| Err(LabError::Setting(what.to_owned()));
     let Settings { target, layout, wait, sessions, active, .. } = settings;
@@ -219,7 +219,7 @@ pub(super) fn check(settings: &Settings) -> Result<(), LabError> {
     settings.order.order().map(|_| ()).map_err(LabError::Setting)
 }
 
-/// Refuses settings that the client of this name does not have.
+/// Refuses settings that the client of this name does not support.
 pub fn check_other(name: &str, settings: &Settings) -> Result<(), LabError> {
     let wrong = |what: &str| Err(LabError::Setting(format!("--client {name} {what}")));
     let Settings { target, count, full, sessions, in_flight, beside, order, .. } = settings;

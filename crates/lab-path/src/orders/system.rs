@@ -21,34 +21,34 @@ use tickpath_harness::evict::EvictorRole;
 use tickpath_harness::samples::{load, save};
 use tickpath_harness::{Child, Lab, LabError, Thread, memory, remove_topics};
 
-/// Bytes of an order in the journal, at most; for reserving.
+/// Max bytes of an order in the journal, for reserving.
 const JOURNAL_BYTES: u64 = 256;
 
-/// Lanes hold a whole burst, so that they are never what is measured.
+/// Lanes hold a whole burst, so that lane backpressure is never measured.
 const REQUEST_BYTES: usize = 16 << 20;
 const REPORT_BYTES: usize = 64 << 20;
 
-/// How long an OMS is watched with its clients connected and nobody sending.
+/// Time for which an OMS is observed while its clients are connected and idle.
 const WATCH_NS: u64 = 1_000_000_000;
 
-/// A line is up after so long, or never.
+/// Max time until a line is up.
 const PATIENCE_NS: i64 = 10_000_000_000;
 
-/// What is to be done with the processes.
+/// Workload of the processes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Load {
-    /// Requests of all groups.
+    /// The number of requests of all groups.
     pub expected: usize,
-    /// Whether caches are walked full.
+    /// Whether caches are evicted.
     pub evicts: bool,
     /// Inputs between two snapshots; zero for none.
     pub snapshot_every: u64,
 }
 
-/// What a run has, right before its first order. Of somebody's own OMS no process is known: zero.
+/// Names and processes of a run, right before its first order; the process ids of a user's own OMS are unknown: zero.
 #[derive(Debug, Clone)]
 pub struct Ends {
-    /// What the lanes' names begin with.
+    /// The prefix of the lanes' names.
     pub lanes: String,
     /// The OMS's process id.
     pub oms: u32,
@@ -56,22 +56,22 @@ pub struct Ends {
     pub venue: u32,
 }
 
-/// The processes of a run. Of somebody's own OMS there is the client alone.
+/// The processes of a run; with a user's own OMS, the client alone.
 pub(super) struct System {
     oms: Option<Child>,
     target: Target,
     oms_role: OmsRole,
     exchange: Option<Child>,
     client: Option<Child>,
-    /// Whether it is told one word, and its settings have the group.
+    /// Whether the client is in another language: its settings hold the group, and it needs only the command `go`.
     is_other: bool,
-    /// The reference price of a client that publishes none.
+    /// The reference price for a client that publishes none.
     reference: Option<Writer>,
     evictor: Option<Child>,
     beside: Option<Child>,
-    /// How to log in; with lanes nobody does.
+    /// The login of the clients; `None` with lanes.
     pub login: Option<Login>,
-    /// What connecting the sessions cost the OMS, by figure.
+    /// The OMS's cost of connecting the sessions, by figure.
     pub connected: Vec<(&'static str, f64)>,
     folder: PathBuf,
 }
@@ -79,7 +79,7 @@ pub(super) struct System {
 impl System {
     pub fn start(lab: &Lab<'_>, settings: &Settings, load: Load) -> Result<Self, LabError> {
         let Settings { layout, wait, cpus, order, target, .. } = settings;
-        // A lane that another OMS has left would be told to the operator.
+        // A new name for each system: an OMS would report another OMS's leftover lane to its operator.
         static SYSTEMS: AtomicU64 = AtomicU64::new(0);
         let number = SYSTEMS.fetch_add(1, Ordering::Relaxed);
         let name = format!("{}.{layout}.{wait}.{number}", lab.name);
@@ -92,7 +92,7 @@ impl System {
             report_bytes: REPORT_BYTES,
             market: None,
             expected_orders: load.expected,
-            // A venue that has heard of another journal in this minute refuses its ids.
+            // A venue refuses the ids of a second journal within a minute, so each system has its own.
             sockets: (settings.venue == VenueRoute::Tcp).then(|| lab.folder().join(format!("venue.{number}"))),
             thread: Thread::new(settings.venue_cpu.unwrap_or(cpus[0]), settings.shared_wait(), Priority::Normal),
         };
@@ -162,13 +162,13 @@ impl System {
         })
     }
 
-    /// Whom to look at, and to lie to.
+    /// Returns the names and process ids, for tests that observe or disturb the run.
     pub fn ends(&self) -> Ends {
         let [oms, venue] = [&self.oms, &self.exchange].map(|process| process.as_ref().map_or(0, Child::id));
         Ends { lanes: self.oms_role.lanes.clone(), oms, venue }
     }
 
-    /// Runs one group.
+    /// Runs a group.
     pub fn batch(&mut self, batch: &Batch) -> Result<Answered, LabError> {
         if self.is_other {
             return tell(self.client.as_mut(), "go", batch);
@@ -177,7 +177,7 @@ impl System {
         let Some(evictor) = self.evictor.as_mut().filter(|_| batch.evict) else {
             return tell(self.client.as_mut(), &words(batch), batch);
         };
-        // One request at a time: walk the caches full, then wait out the rest of the pause in the client.
+        // A single request at a time: evict the caches, then wait out the rest of the pause in the client.
         let (mut all, mut rows) = (Answered::default(), Vec::new());
         let file = self.folder.join(format!("client.{}", batch.number));
         for first in 0..batch.count {
@@ -200,13 +200,13 @@ impl System {
         Ok(all)
     }
 
-    /// Logs the clients out; the others go on.
+    /// Logs the clients out; the other processes keep running.
     pub fn stop_client(&mut self) -> Result<(), LabError> {
         self.client.take().map_or(Ok(()), Child::stop::<()>)
     }
 
-    /// Kills the OMS and starts it again, as a desk's own starts: without room made ready for a run of orders. The clients
-    /// must be gone.
+    /// Kills the OMS and restarts it like a desk's OMS: without room reserved for a run of orders. The clients must be
+    /// gone.
     pub fn restart_oms(&mut self, lab: &Lab<'_>) -> Result<(), LabError> {
         self.oms.take().into_iter().for_each(Child::kill);
         self.oms_role.reserve_bytes = 0;
@@ -215,8 +215,8 @@ impl System {
         Ok(())
     }
 
-    /// Ends all processes in good order. Gives what the OMS told its operator, and how many reports the client beside
-    /// heard.
+    /// Ends all processes in order. Returns the OMS's messages to its operator, and the number of reports that the
+    /// client beside received.
     pub fn stop(mut self) -> Result<(Vec<String>, Option<u64>), LabError> {
         self.stop_client()?;
         let heard = self.beside.take().map(Child::stop::<u64>).transpose()?;
@@ -229,14 +229,14 @@ impl System {
     }
 }
 
-/// Has the client run a group, by these words.
+/// Sends the client the command to run a group, and returns its result.
 fn tell(client: Option<&mut Child>, words: &str, batch: &Batch) -> Result<Answered, LabError> {
     let client = client.ok_or_else(|| LabError::Failed("the client has gone already".to_owned()))?;
     client.tell(words)?;
     client.result(batch.seconds() * 3.0 + 30.0)
 }
 
-/// Where the OMS writes its gaps.
+/// Returns the file of the OMS's gaps.
 pub(super) fn gaps_file(lab: &Lab<'_>) -> PathBuf {
     lab.folder().join("oms.gaps")
 }
@@ -272,7 +272,7 @@ fn oms_role(lab: &Lab<'_>, settings: &Settings, load: Load, name: &str, market: 
     })
 }
 
-/// Starts the OMS, and says how to log in to it.
+/// Starts the OMS, and returns its login.
 fn start_oms(lab: &Lab<'_>, target: &Target, role: &OmsRole) -> Result<(Option<Child>, Option<Login>), LabError> {
     let mut oms = lab.spawn(role)?;
     let url: Option<String> = oms.result(1.0)?;
@@ -280,7 +280,7 @@ fn start_oms(lab: &Lab<'_>, target: &Target, role: &OmsRole) -> Result<(Option<C
     Ok((Some(oms), url.map(|url| login_at(lab.folder(), url))))
 }
 
-/// Until the line is up, a venue's orders would wait in the core.
+/// Waits until the line is up: until then a venue's orders would wait in the core.
 fn wait_for_venue(lab: &Lab<'_>, oms: &str) -> Result<(), LabError> {
     let mut meters = Meters::of(oms)?;
     let from = lab.clock.ticks();
@@ -293,7 +293,7 @@ fn wait_for_venue(lab: &Lab<'_>, oms: &str) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Writes who may log in: the measured client, and the one beside it.
+/// Writes the file of users: the measured client, and the client beside it.
 fn users(lab: &Lab<'_>, settings: &Settings) -> Result<PathBuf, LabError> {
     let most = settings.sessions;
     let beside = settings.beside.map(|_| (BESIDE_USER, most..most + 1));
@@ -301,7 +301,7 @@ fn users(lab: &Lab<'_>, settings: &Settings) -> Result<PathBuf, LabError> {
     write_users(lab.folder(), settings.order.account, &users)
 }
 
-/// What so many sessions that only listen cost an OMS.
+/// Measures an OMS's cost of `sessions` idle sessions.
 fn connected(lab: &Lab<'_>, oms: u32, before_bytes: u64, sessions: u16) -> Vec<(&'static str, f64)> {
     let grown = memory::of(oms).orders_bytes.saturating_sub(before_bytes) as f64;
     let (from, cpu_ns) = (lab.clock.ticks(), tickpath_clock::cpu_ns(oms));

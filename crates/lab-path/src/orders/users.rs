@@ -1,4 +1,4 @@
-//! Who may log in to an OMS of a run.
+//! Users of an OMS of a run.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -8,14 +8,14 @@ use tickpath_session::Secret;
 use super::login::Login;
 use tickpath_harness::LabError;
 
-/// What goes before the URL of a Unix socket by which lanes are asked for.
+/// Prefix of the URL of a Unix socket that hands out lanes.
 pub(crate) const LANES_SCHEME: &str = "shm+";
 
 /// The measured client's user.
 pub(crate) const USER: &str = "bench";
 
-/// Writes the users, each with its sessions, who all trade for this account, and the password that all have. Nobody else may
-/// look into the run's folder.
+/// Writes the users, each with its sessions, who share this account and a password. The run's folder is readable by its
+/// owner only.
 pub(crate) fn write_users(folder: &Path, account: u32, users: &[(&str, Range<u16>)]) -> Result<PathBuf, LabError> {
     let (file, password_file) = (folder.join("users.toml"), password_file(folder));
     let mut bytes = [0; 16];
@@ -36,7 +36,7 @@ pub(crate) fn write_users(folder: &Path, account: u32, users: &[(&str, Range<u16
     Ok(file)
 }
 
-/// How the measured client logs in at that URL.
+/// Returns the measured client's login at that URL.
 pub(crate) fn login_at(folder: &Path, url: String) -> Login {
     Login { url, user: USER.to_owned(), password_file: password_file(folder), session: None }
 }

@@ -1,5 +1,5 @@
-//! The feed process of `path`: ticks at their times. Where it has the venue's CPU too, it is the venue in between: two
-//! threads that spin on one CPU would wait for its scheduler, not for each other.
+//! The feed process of `path`: ticks at their times. If the venue shares its CPU, the feed runs the venue between
+//! ticks: two threads that spin on the same CPU would wait for its scheduler, not for each other.
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -14,22 +14,22 @@ use tickpath_harness::arrivals::Arrivals;
 use tickpath_harness::samples::{save, save_gaps, touched_rows};
 use tickpath_harness::{LabError, Parent, Role, Thread};
 
-/// Publishes ticks of a recording.
+/// Role of the feed: publishes ticks of a recording.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct FeedRole {
     /// The transport's URL.
     pub target: String,
     /// The topic.
     pub topic: String,
-    /// A topic in shared memory for those who need the ticks but are not measured; none if the first one serves them.
+    /// A topic in shared memory for processes that need the ticks but are not measured; `None` if `topic` serves them.
     pub mirror: Option<String>,
-    /// What it publishes.
+    /// The ticks that it publishes.
     pub ticks: Ticks,
-    /// The venue that this thread is too.
+    /// The venue that this thread runs too.
     pub venue: Option<ExchangeRole>,
-    /// Where it runs.
+    /// The process's CPU and priority.
     pub thread: Thread,
-    /// Where its samples go.
+    /// The file of its samples.
     pub out: PathBuf,
 }
 
@@ -41,51 +41,51 @@ impl Role for FeedRole {
     }
 }
 
-/// Where ticks come from and how fast.
+/// Source and pace of the ticks.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Ticks {
-    /// A recording; made up from the seed if there is none.
+    /// A recording; ticks made from the seed if there is none.
     pub file: Option<PathBuf>,
-    /// What made-up ticks depend on.
+    /// The seed of made-up ticks.
     pub seed: u64,
     /// Ticks a second; the recording's own times if there is none.
     pub rate: Option<f64>,
-    /// How their intended times lie at that rate.
+    /// The distribution of their intended times at that rate.
     pub arrivals: Arrivals,
-    /// How much faster than its own times.
+    /// The factor by which its own times are sped up.
     pub speed: f64,
-    /// Ticks to publish; the recording is looped for as many.
+    /// The number of ticks to publish; the recording is looped to reach it.
     pub count: u64,
 }
 
-/// Ticks that are made up where no recording is given.
+/// The number of made-up ticks where no recording is given.
 const SYNTHETIC: usize = 20_000;
 
-/// Ticks between two turns of the venue, where they come so fast that nobody waits for the next one.
+/// Ticks between two turns of the venue, where ticks are so dense that the feed never waits for the next.
 const VENUE_EVERY: usize = 16;
 
-/// After a Ctrl-C the venue answers for so long.
+/// Time for which the venue still answers after a Ctrl-C.
 const LAST_ANSWERS_NS: u64 = 300_000_000;
 
-/// What the feed tells at its end.
+/// The feed's result.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Fed {
     pub first: u64,
     pub last: u64,
     pub planned_ns: u64,
     pub late_share: f64,
-    /// How often its connection was lost and made again, where the client tells.
+    /// The number of reconnects, where the client reports it.
     pub reconnects: Option<u64>,
     pub skipped: u64,
     pub bad: u64,
     pub bad_lines: Vec<(u64, String)>,
     pub truncated: bool,
-    /// Why it did not publish them all.
+    /// The reason for not publishing all ticks.
     pub broke_off: Option<String>,
 }
 
-/// The feed's life. Its first result is how long it will publish, the next one that it has; the last one, when it was
-/// told to stop, what it did.
+/// Runs the feed's process. Its first result is its planned duration, the next one reports the end of publishing; the
+/// last one, after the stop command, holds the counts.
 fn feed(role: &FeedRole, parent: &Parent) -> Result<(), LabError> {
     let clock = HostClock::get()?;
     let recording = match &role.ticks.file {
@@ -113,7 +113,7 @@ fn feed(role: &FeedRole, parent: &Parent) -> Result<(), LabError> {
     let mut lateness = Lateness::default();
     let (mut before, mut broke_off) = (0, None);
     let is_warm = role.thread.warm && wait == Wait::Busy;
-    // What can be looked at before a tick's time is not looked at then: the tick, and whether there is to be one.
+    // The tick, and whether it is to be published, are determined before its time, not at its time.
     for &(offset_ns, event) in &plan {
         if stop.load(Ordering::Relaxed) {
             broke_off = Some("the bench was stopped".to_owned());
@@ -147,7 +147,7 @@ fn feed(role: &FeedRole, parent: &Parent) -> Result<(), LabError> {
     }
     parent.result(&());
     match &mut venue {
-        // Nobody says any more when the strategy has its answers.
+        // After a stop no message announces that the strategy has its answers.
         Some(venue) if stop.load(Ordering::Relaxed) => {
             let end = clock.ticks() + clock.calibration().ticks_of_ns(LAST_ANSWERS_NS);
             while clock.ticks() < end {
@@ -175,7 +175,7 @@ fn feed(role: &FeedRole, parent: &Parent) -> Result<(), LabError> {
     Ok(())
 }
 
-/// What is published when, from the start.
+/// Returns each event with its time offset from the start.
 fn plan(recording: &Recording, ticks: &Ticks) -> Result<Vec<(u64, Event)>, LabError> {
     let pace = match ticks.rate {
         Some(per_second) => Pace::Fixed { per_second },

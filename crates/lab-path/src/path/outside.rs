@@ -1,5 +1,5 @@
-//! The strategy of `path` outside of its OMS's process: it logs on as a desk's own does. In another language it is told the
-//! same, and leaves the same rows.
+//! The strategy of `path` outside its OMS's process: it logs on like a desk's strategy. A strategy in another language
+//! receives the same settings, and writes the same rows.
 
 use std::path::PathBuf;
 
@@ -17,20 +17,20 @@ use tickpath_harness::quiet::Quiet;
 use tickpath_harness::samples::{save, touched_rows};
 use tickpath_harness::{LabError, Parent, Role, Thread};
 
-/// The same in Python.
+/// The same strategy in Python.
 pub(super) const SCRIPT: (&str, &str) = ("bench_strategy.py", include_str!("../python/bench_strategy.py"));
 
-/// A report does not wake who sleeps for ticks: so late it is heard where nothing else comes.
+/// Max delay of a report where no ticks arrive: a report does not wake a thread that sleeps for ticks.
 const LOOK_NS: u64 = 1_000_000;
 
-/// A strategy that logs on to its OMS.
+/// Role of a strategy that logs on to its OMS.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct StrategyRole {
     /// The transport's URL.
     pub target: String,
     /// The topic.
     pub topic: String,
-    /// How it logs on.
+    /// The login of the strategy.
     pub login: Login,
     /// The number of its instrument.
     pub symbol: u32,
@@ -38,15 +38,15 @@ pub struct StrategyRole {
     pub account: u32,
     /// Each order's quantity, in units of 10⁻⁸.
     pub quantity: i64,
-    /// The id of its first order; each other one has the next.
+    /// The id of its first order; ids count up from it.
     pub first_id: u64,
-    /// Ticks expected.
+    /// The number of ticks expected.
     pub count: u64,
-    /// Where it runs.
+    /// The process's CPU and priority.
     pub thread: Thread,
-    /// Where the rows of its orders go.
+    /// The file of the rows of its orders.
     pub out: PathBuf,
-    /// Where the stamps of the ticks go.
+    /// The file of the stamps of the ticks.
     pub out_ticks: PathBuf,
 }
 
@@ -58,7 +58,7 @@ impl Role for StrategyRole {
     }
 }
 
-/// Its life. It ends when the feed has, and what was on its way is there.
+/// Runs the strategy's process. It ends when the feed has ended and everything in flight has arrived.
 fn strategy(role: &StrategyRole, parent: &Parent) -> Result<(), LabError> {
     let (clock, wait) = (HostClock::get()?, role.thread.wait()?);
     let mut topic = connect(&role.target)?.subscriber(&role.topic, Start::Now, wait)?;
@@ -97,22 +97,22 @@ struct Strategy {
     clock: HostClock,
     client: Box<tickpath_client::Client>,
     decision: Decision,
-    /// The stamp of each tick, as they came.
+    /// The stamp of each tick, in order of arrival.
     ticks: Vec<[u64; 1]>,
-    /// Tick, seen, first report, first report of the venue; one for each order. T0 is in the journal.
+    /// A row per order: tick, seen, first report, first report of the venue. T0 is in the journal.
     rows: Vec<[u64; 4]>,
     traded: Traded,
 }
 
 impl Strategy {
-    /// Takes one event off the topic, if there is one, and answers it if it is a tick; how many there were.
+    /// Takes an event off the topic, if there is any, and answers it if it is a tick; returns the number of events.
     fn take_tick(&mut self, topic: &mut dyn Subscriber) -> Result<usize, LabError> {
         let (mut tick, mut missed) = (None, 0);
         let clock = self.clock;
         let polled = topic.poll(1, &mut |event| match event {
             BusEvent::Message(message) => tick = Some(Tick::of(&message, clock.ticks())),
             BusEvent::Gap(Loss::Missed(more)) => missed += more,
-            // What is no tick of ours is nothing to trade on.
+            // A foreign message is not a tick to trade on.
             BusEvent::Gap(Loss::Reconnected) | BusEvent::Foreign(_) => {}
         });
         let events = polled.map_err(|e| LabError::Failed(format!("receiving ticks failed: {e}")))?;
@@ -132,7 +132,7 @@ impl Strategy {
         loop {
             match self.client.send_at(&request, sent) {
                 Ok(_) => return Ok(()),
-                // Why a connection is gone is told by the next look at the reports.
+                // The next poll of the reports returns the reason of a lost connection.
                 Err(SendError::Full(_) | SendError::Disconnected(_)) => {
                     if self.hear()? == 0 {
                         yield_now();
@@ -143,7 +143,7 @@ impl Strategy {
         }
     }
 
-    /// Takes what the OMS says.
+    /// Takes the OMS's reports.
     fn hear(&mut self) -> Result<usize, LabError> {
         let Self { clock, client, rows, traded, .. } = self;
         let (heard, missed) = hear_socket(client, |id, told| {
@@ -162,8 +162,8 @@ impl Strategy {
     }
 }
 
-/// The rows of a strategy that is outside, with each order's T0, which its journal has: tick, seen, sent, first report,
-/// first report of the venue.
+/// Returns the rows of a strategy outside, completed with each order's T0 from the journal: tick, seen, sent, first
+/// report, first report of the venue.
 pub(super) fn with_sent(rows: &[[u64; 4]], group: &Group) -> Vec<[u64; 5]> {
     let mut whole: Vec<[u64; 5]> = rows.iter().map(|&[tick, seen, acked, told]| [tick, seen, 0, acked, told]).collect();
     for (number, sent) in group.sent() {

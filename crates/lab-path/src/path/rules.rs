@@ -1,4 +1,5 @@
-//! When a run of `path` proves nothing: its feed did not keep its times, or what it asked for is not in its latencies.
+//! Rules that make a run of `path` invalid: its feed did not keep its times, or its latencies miss requested ticks or
+//! orders.
 
 use tickpath_harness::rules::{refuse_disorder, refuse_loss, tell_reconnects};
 use tickpath_result::Run;
@@ -6,8 +7,8 @@ use tickpath_result::Run;
 use super::feed::Fed;
 use crate::strategy::Traded;
 
-/// Counts the ticks that were seen, as they came, against those that were published. A tick's stamp is its intended
-/// time; those of one time are alike.
+/// Counts the seen ticks, in order of arrival, against the published ones. A tick's stamp is its intended time;
+/// ticks of the same time are interchangeable.
 pub(super) fn count(run: &mut Run, published: &[[u64; 2]], seen: &[[u64; 1]]) {
     let alike = published.chunk_by(|[a, _], [b, _]| a == b);
     let mut due: Vec<(u64, u64)> = alike.map(|ticks| (ticks[0][0], ticks.len() as u64)).collect();
@@ -27,8 +28,8 @@ pub(super) fn count(run: &mut Run, published: &[[u64; 2]], seen: &[[u64; 1]]) {
     counts.lost = due.iter().map(|(_, left)| left).sum();
 }
 
-/// Holds what the processes told against the rules. `took_ns` is how long the feed published, `journaled` are the orders
-/// that the OMS had; ticks, and orders that it has no answer to, are in the run's counts already.
+/// Checks the processes' results against the rules. `took_ns` is the duration of publishing, `journaled` the number of
+/// orders that the OMS received; the run's counts already have the ticks and the unanswered orders.
 pub(super) fn hold(run: &mut Run, fed: &Fed, traded: &Traded, journaled: u64, took_ns: f64) {
     let lost_orders = traded.orders.saturating_sub(journaled);
     run.counts.lost += lost_orders;
@@ -87,7 +88,7 @@ mod tests {
     const TICKS: u64 = 1_000;
     const PLANNED_NS: u64 = 1_000_000_000;
 
-    /// A run in which everything arrived in its time.
+    /// Builds results of a run in which everything arrived in time.
     fn good() -> (Fed, Traded) {
         let fed = Fed { planned_ns: PLANNED_NS, reconnects: Some(0), ..Fed::default() };
         (fed, Traded { orders: TICKS, reconnects: Some(0), ..Traded::default() })
@@ -107,7 +108,7 @@ mod tests {
         assert_eq!((run.valid, run.counts.lost, run.notes), (true, 0, Vec::new()));
     }
 
-    /// The run says so, in this word, and is not valid.
+    /// Checks that the run is invalid, with a note that contains `word`.
     #[track_caller]
     fn refused(run: &Run, word: &str) {
         assert!(!run.valid && run.notes.iter().any(|note| note.contains(word)), "{word}: {run:?}");
@@ -125,7 +126,8 @@ mod tests {
         assert_eq!((run.counts.lost, run.figures.get("orders_lost")), (3, Some(&3.0)));
     }
 
-    /// A run in which ticks with these stamps were published, and those seen: how many were lost, doubled, swapped.
+    /// Builds a run with these published and these seen stamps; returns it with the numbers of lost, duplicated and
+    /// reordered ticks.
     fn seen(published: &[u64], seen: &[u64]) -> (Run, (u64, u64, u64)) {
         let (fed, traded) = good();
         let mut run = Run { valid: true, ..Run::default() };
@@ -151,7 +153,7 @@ mod tests {
             assert_eq!(counts, found, "{published:?}, {came:?}");
             refused(&run, word);
         }
-        // Ticks of one time are no doubles.
+        // Ticks of the same time are not duplicates.
         let (run, counts) = seen(&[10, 10, 20], &[10, 10, 20]);
         assert_eq!((run.valid, counts), (true, (0, 0, 0)), "{run:?}");
     }

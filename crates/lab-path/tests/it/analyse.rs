@@ -1,4 +1,4 @@
-//! A journal whose stamps were made up.
+//! A journal with planted stamps.
 
 use std::path::Path;
 
@@ -16,22 +16,22 @@ const VENUE: VenueId = VenueId(1);
 const SYMBOL: SymbolId = SymbolId(0);
 const ACCOUNT: AccountId = AccountId(1);
 
-/// What becomes of an order.
+/// The fate of an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
-    /// It goes to the venue.
+    /// Sent to the venue.
     Leaves,
-    /// The thread of a line sends it.
+    /// Sent by the thread of a line.
     HandedOver,
-    /// Its account is not known.
+    /// Denied: its account is unknown.
     Denied,
-    /// The venue's lane does not take it.
+    /// Kept: the venue's lane is full.
     LaneIsFull,
-    /// The venue is down.
+    /// Kept: the venue is down.
     VenueIsDown,
 }
 
-/// Orders one after the other, a microsecond apart: seen 100 ns after T0, and T2 so many nanoseconds after T0.
+/// Runs orders a microsecond apart: seen 100 ns after T0, and T2 at the given nanoseconds after T0.
 fn run(orders: &[(Fate, u64)]) -> Run {
     let folder = tempfile::tempdir().expect("a temporary folder");
     plant(folder.path(), orders);
@@ -100,7 +100,7 @@ fn plant(folder: &Path, orders: &[(Fate, u64)]) {
     journal.stop(1_000_000, left).expect("the disk has room");
 }
 
-/// The count, the smallest and the largest of a hop.
+/// Returns the count, the smallest and the largest value of a hop.
 fn hop(run: &Run, name: &str) -> (u64, u64, u64) {
     let Some(hop) = run.hops.get(name) else { return (0, 0, 0) };
     let all = hop.histogram().expect("the run keeps it");

@@ -1,3 +1,3 @@
-//! The workloads on planted facts: what their results say of them is known beforehand.
+//! The workloads on planted facts, whose results are known beforehand.
 
 mod analyse;

@@ -1,4 +1,4 @@
-//! What a client is: a library and the way in which it is used, how many workers it has, and how much it is given to do.
+//! Description of a client: a library and its use, its numbers of workers, and its amount of work.
 
 use std::fmt;
 
@@ -6,46 +6,46 @@ use tickpath_clock::HostClock;
 
 use super::role::{Outcome, SetGetRole};
 
-/// A client library and the way in which it is used: one row of the table of clients.
+/// A client library and its use: a row of the table of clients.
 #[derive(Debug, Clone, Copy)]
 pub struct Client {
-    /// The word on the command line and in results.
+    /// The name on the command line and in results.
     pub name: &'static str,
-    /// What the library is called.
+    /// The library's name.
     pub library: &'static str,
-    /// Whether both commands of a pair go out together.
+    /// Whether both commands of a pair are sent together.
     pub is_pipeline: bool,
-    /// Its processes: how many workers each has, and about how many microseconds of processors a pair takes there, which
-    /// is for estimates alone.
+    /// Its processes: the number of workers of each, and the approximate CPU time of a pair in microseconds, which
+    /// serves only estimates.
     pub(super) processes: &'static [(u64, u64)],
-    /// What runs it.
+    /// The runtime of the client.
     pub(super) runs: Runs,
 }
 
-/// What runs a client.
+/// The runtime of a client.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Runs {
     /// This program, in a process of its own.
     Rust {
-        /// What it does.
+        /// The client's work.
         work: Work,
-        /// What it runs on, if that is more than a thread.
+        /// The runtime's name, if the client needs more than a thread.
         runtime: Option<&'static str>,
     },
     /// A Python interpreter.
     Python {
         /// The script: its name and its text.
         source: (&'static str, &'static str),
-        /// Whether the protocol is written and read by hiredis.
+        /// Whether hiredis encodes and decodes the protocol.
         hiredis: bool,
-        /// The package of its event loop, if that is not Python's own.
+        /// The package of its event loop, if it is not Python's own.
         event_loop: Option<&'static str>,
     },
-    /// A Go program, which is built from this file: its name and its text.
+    /// A Go program, built from this file: its name and its text.
     Go((&'static str, &'static str)),
 }
 
-/// The work of a client in this program; gives when each pair began and when it ended, in ticks.
+/// The work of a client in this program; returns the start and the end of each pair, in ticks.
 pub(super) type Work = fn(&SetGetRole, &redis::Client, &HostClock) -> redis::RedisResult<(Outcome, Vec<[u64; 2]>)>;
 
 impl PartialEq for Client {
@@ -60,7 +60,7 @@ impl fmt::Display for Client {
     }
 }
 
-/// A client with a number of workers: what one process is.
+/// A client with a number of workers, which run in the same process.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Case {
     pub client: Client,
@@ -68,32 +68,33 @@ pub(super) struct Case {
     pair_us: u64,
 }
 
-/// Pairs that each worker has at least.
+/// Min pairs of each worker.
 const LEAST_A_WORKER: u64 = 4;
 
-/// Seconds around the work of a repetition: the process, its imports, its keys.
+/// Overhead of a repetition in seconds: the process, its imports, its keys.
 const AROUND_S: f64 = 0.25;
 
 impl Case {
-    /// Those of a client, in the order in which they take turns.
+    /// Returns the cases of a client, in the order of their turns.
     pub fn of(client: Client) -> impl Iterator<Item = Self> {
         client.processes.iter().map(move |&(workers, pair_us)| Self { client, workers, pair_us })
     }
 
-    /// Pairs of a repetition: as many as wanted, but no more than wait for the network for so many seconds, and at
-    /// least four a worker.
+    /// Returns the pairs of a repetition: the wanted number, limited to the number that waits for the network for
+    /// `seconds`, and at least four per worker.
     pub fn pairs(&self, wanted: u64, network_ns: f64, seconds: f64) -> u64 {
         let possible = seconds * 1e9 / self.waits_ns(network_ns);
-        // Without a network all are possible: the quotient is infinite, and so is the number as far as it goes.
+        // Without a network the limit is infinite, and the cast gives the largest integer.
         wanted.min(possible as u64).max(LEAST_A_WORKER * self.workers)
     }
 
-    /// About how long a repetition of so many pairs takes, in seconds.
+    /// Estimates the duration of a repetition of `pairs` pairs, in seconds.
     pub fn seconds(&self, pairs: u64, network_ns: f64) -> f64 {
         AROUND_S + pairs as f64 * (self.pair_us as f64 / 1e6 + self.waits_ns(network_ns) / 1e9)
     }
 
-    /// How long a pair waits for the network, at this round trip, while no other worker's pair does.
+    /// Returns the time for which a pair waits for the network at this round trip, divided by the workers that wait in
+    /// parallel.
     fn waits_ns(&self, network_ns: f64) -> f64 {
         let round_trips = if self.client.is_pipeline { 1.0 } else { 2.0 };
         round_trips * network_ns / self.workers as f64

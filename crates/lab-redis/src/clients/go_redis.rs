@@ -1,8 +1,8 @@
-//! go-redis: its workers share the pool of connections that the library makes by itself.
+//! go-redis: its workers share the library's own connection pool.
 
 use super::client::{Client, Runs};
 
-/// All of them.
+/// All clients of this library.
 pub(super) const CLIENTS: &[Client] = &[
     Client { name: "go-redis", library: "go-redis", is_pipeline: false, processes: &[(1, 90), (100, 45)], runs: RUNS },
     Client { name: "go-redis-pipeline", library: "go-redis", is_pipeline: true, processes: &[(1, 60)], runs: RUNS },

@@ -1,17 +1,17 @@
-//! What the repetitions say together.
+//! Ratios between the clients, over all repetitions.
 
 use super::Client;
 use tickpath_compare::{Line, table};
 use tickpath_result::{Comparison, Run, firsts};
 
-/// What the ratios compare.
+/// The figure that the ratios compare.
 const FIGURE: &str = "throughput_per_s";
 
-/// The workers of asyncio and uvloop in comparisons: the most there are.
+/// The number of workers of asyncio and uvloop in comparisons: the largest case.
 const CROWD: u64 = 100;
 
-/// The ratios of a result: asyncio to waiting, uvloop to asyncio, one pipeline to two commands, for each route to the
-/// server.
+/// Returns the ratios of a result for each route to the server: asyncio to blocking, uvloop to asyncio, a pipeline to
+/// two commands.
 pub(super) fn comparisons(runs: &[Run]) -> Vec<Comparison> {
     let ratios = [
         ("asyncio100_to_sync_set_get", crowd(Client::REDIS_PY_ASYNCIO), alone(Client::REDIS_PY)),
@@ -32,7 +32,7 @@ pub(super) fn comparisons(runs: &[Run]) -> Vec<Comparison> {
     table(lines)
 }
 
-/// A client and its workers.
+/// A client and its number of workers.
 type Who = (Client, u64);
 
 fn crowd(client: Client) -> Who {
@@ -43,7 +43,7 @@ fn alone(client: Client) -> Who {
     (client, 1)
 }
 
-/// A route to the server that runs took.
+/// A route to the server, as the key of its runs.
 #[derive(Debug, Clone, PartialEq)]
 struct RouteKey {
     transport: String,
@@ -51,12 +51,12 @@ struct RouteKey {
 }
 
 impl RouteKey {
-    /// None of a run of another workload.
+    /// Returns `None` for a run of another workload.
     fn of(run: &Run) -> Option<Self> {
         Some(Self { transport: run.params.text("transport")?, rtt_ms: number(run, "rtt_ms")? })
     }
 
-    /// The runs that a client made over this route.
+    /// Returns the runs of a client over this route.
     fn runs_of<'a>(&self, runs: &'a [Run], (client, workers): Who) -> impl Iterator<Item = &'a Run> {
         runs.iter().filter(move |run| {
             let of_them = run.client == client.name && number(run, "workers") == Some(workers as f64);
@@ -73,7 +73,7 @@ fn number(run: &Run, name: &str) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// A valid run that reached so many pairs a second.
+    /// Builds a valid run that reached `rate` pairs a second.
     fn run((client, workers): Who, rtt_ms: f64, repeat: u32, rate: f64) -> Run {
         let mut run = Run { client: client.name.to_owned(), repeat, valid: true, ..Run::default() };
         run.params.set("transport", "tcp");

@@ -2,10 +2,10 @@
 
 use super::client::{Client, Runs};
 
-/// What all of them run.
+/// The script of all of them.
 const SOURCE: (&str, &str) = ("clients.py", include_str!("../python/clients.py"));
 
-/// All of them.
+/// All clients of this library.
 pub(super) const CLIENTS: &[Client] = &[
     Client::REDIS_PY,
     Client::REDIS_PY_PIPELINE,
@@ -16,14 +16,14 @@ pub(super) const CLIENTS: &[Client] = &[
 ];
 
 impl Client {
-    /// redis-py with hiredis, a command at a time.
+    /// Uses hiredis, with a command at a time.
     pub const REDIS_PY: Self = client("redis-py", &[(1, 140)], WITH_HIREDIS);
-    /// redis-py with hiredis, both commands of a pair in one pipeline.
+    /// Uses hiredis, with both commands of a pair in a pipeline.
     pub const REDIS_PY_PIPELINE: Self =
         Self { is_pipeline: true, ..client("redis-py-pipeline", &[(1, 80)], WITH_HIREDIS) };
-    /// redis-py with hiredis on asyncio's own loop; each worker has its connection.
+    /// Uses hiredis on asyncio's own loop; each worker has its own connection.
     pub const REDIS_PY_ASYNCIO: Self = client("redis-py-asyncio", &[(1, 155), (10, 90), (100, 75)], WITH_HIREDIS);
-    /// The same on uvloop.
+    /// Uses hiredis on uvloop; each worker has its own connection.
     pub const REDIS_PY_UVLOOP: Self = client(
         "redis-py-uvloop",
         &[(1, 155), (10, 70), (100, 65)],

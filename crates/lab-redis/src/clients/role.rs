@@ -1,45 +1,45 @@
-//! What a client's process is told, and what it tells.
+//! Settings that a client's process receives, and its result.
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// One client: what its process is told.
+/// Role of a client's process.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SetGetRole {
-    /// Which one.
+    /// The client's name.
     pub client: String,
-    /// The server.
+    /// The server's URL.
     pub url: String,
-    /// Workers that take turns.
+    /// The number of workers, which take turns.
     pub workers: u64,
-    /// What the keys begin with.
+    /// The prefix of the keys.
     pub keys: String,
-    /// Pairs of all workers together.
+    /// The number of pairs of all workers together.
     pub count: u64,
-    /// Its CPU.
+    /// The process's CPU.
     pub cpu: Option<usize>,
-    /// How long it waits for an answer.
+    /// Max wait for an answer.
     pub silence_s: f64,
-    /// Where its samples go.
+    /// The file of its samples.
     pub out: PathBuf,
 }
 
 impl SetGetRole {
-    /// A key and the value that it is set to.
+    /// Returns a key and the value that it is set to.
     pub(super) fn pair(&self, number: u64) -> (String, String) {
         (format!("{}:{number}", self.keys), format!("value:{number}"))
     }
 }
 
-/// What it tells at its end.
+/// The result of a client's process.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Outcome {
-    /// Until each connection has answered a PING.
+    /// Time until each connection has answered a PING.
     pub connect_ns: u64,
-    /// From then on, until the last pair ended.
+    /// Time from then until the last pair ended.
     pub elapsed_ns: u64,
     pub pairs: u64,
-    /// Keys that did not hold what was set.
+    /// Keys that did not hold the value that was set.
     pub mismatched: u64,
 }

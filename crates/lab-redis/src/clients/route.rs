@@ -1,33 +1,34 @@
-//! Routes to the server: straight over TCP, straight over a Unix socket, over TCP at a distance; and how far each is.
+//! Routes to the server: directly over TCP, directly over a Unix socket, or over TCP at a distance; and their round
+//! trips.
 
 use super::server::{Target, moved};
 use super::settings::Settings;
 use tickpath_harness::proxy::{self, Proxy};
 use tickpath_harness::{Lab, LabError};
 
-/// The round trips to put between where none are named.
+/// The added round trips where the settings name none.
 const NEAR: &[f64] = &[0.0];
 
 /// A route to the server.
 pub(super) struct Route {
     /// `tcp` or `unix`.
     pub transport: &'static str,
-    /// Where clients connect.
+    /// The URL that clients connect to.
     pub url: String,
-    /// The round trip that was asked for, in milliseconds.
+    /// The requested round trip, in milliseconds.
     pub rtt_ms: f64,
-    /// The round trip that a PING took.
+    /// The measured round trip of a PING.
     pub measured_rtt_ns: f64,
-    /// The network's part of that, which clients wait for: nothing on one machine without a proxy.
+    /// The network's part of the round trip, for which clients wait: zero on a single machine without a proxy.
     pub network_ns: f64,
-    /// What the proxy adds to a round trip beside its delay.
+    /// The proxy's overhead on a round trip beside its delay.
     pub proxy_cost_ns: Option<f64>,
-    /// Ends with this value.
+    /// The proxy, which ends with this value.
     _proxy: Option<Proxy>,
 }
 
 impl Route {
-    /// All that the settings ask for: TCP first, a Unix socket last.
+    /// Returns all routes of the settings: TCP first, a Unix socket last.
     pub fn all(lab: &Lab<'_>, settings: &Settings, target: &Target) -> Result<Vec<Self>, LabError> {
         lab.step("clients: measuring the round trip", 2.0 + 2.0 * settings.rtts_ms.len() as f64)?;
         let mut routes = Vec::new();
@@ -41,7 +42,7 @@ impl Route {
         Ok(routes)
     }
 
-    /// Without a proxy at a round trip of zero, and with one at each other.
+    /// Returns the TCP routes: without a proxy for a round trip of zero, and with a proxy for every other.
     fn over_tcp(
         lab: &Lab<'_>,
         settings: &Settings,

@@ -1,4 +1,4 @@
-//! What clients run in: this program, a Python interpreter, a Go program.
+//! The runtimes of clients: this program, a Python interpreter, a Go program.
 
 use std::collections::BTreeMap;
 
@@ -12,15 +12,15 @@ use super::client::{Client, Runs};
 use super::role::SetGetRole;
 use super::rust;
 
-/// Those that some clients need.
+/// Prepared runtimes of the selected clients.
 pub(super) struct Runtimes {
     python: Option<Python>,
-    /// By the name of its source.
+    /// Programs by the name of their source.
     go: BTreeMap<&'static str, Go>,
 }
 
 impl Runtimes {
-    /// Makes what is needed and not there yet. Without Go there are no Go clients, which is the second value's business.
+    /// Prepares missing runtimes. Without Go there are no Go clients; the second value then holds the error.
     pub fn prepare(lab: &Lab<'_>, clients: &[Client]) -> Result<(Self, Option<GoError>), LabError> {
         let has_python = clients.iter().any(|client| matches!(client.runs, Runs::Python { .. }));
         let python = has_python.then(|| Python::prepare(lab.progress)).transpose()?;
@@ -49,7 +49,7 @@ impl Runtimes {
         .unwrap_or_else(|| lab.spawn(role))
     }
 
-    /// What a client's stamps are.
+    /// Returns the calibration of a client's stamps.
     pub fn calibration(client: Client, lab: &Lab<'_>) -> Calibration {
         match client.runs {
             Runs::Rust { .. } => *lab.clock.calibration(),
@@ -57,7 +57,7 @@ impl Runtimes {
         }
     }
 
-    /// Names the client's library, and what that runs on.
+    /// Adds the client's library and runtime to `software`.
     pub fn name(&self, client: Client, software: &mut Software) {
         software.client = Some(client.library.to_owned());
         let (version, runtime) = match client.runs {

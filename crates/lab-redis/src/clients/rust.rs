@@ -1,4 +1,4 @@
-//! The clients in Rust: the crate redis, blocking and on tokio, over one connection.
+//! The clients in Rust: the crate redis, blocking and on tokio, over a single connection.
 
 use std::io;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use tickpath_harness::LabError;
 use tickpath_harness::Parent;
 use tickpath_harness::samples::{save, touched_rows};
 
-/// All of them: the crate redis, a command at a time; both commands of a pair in one pipeline; and on tokio, one thread,
-/// where the workers share a connection.
+/// All clients of the crate redis: a command at a time; both commands of a pair in a pipeline; and on tokio with a
+/// single thread, whose workers share a connection.
 pub(super) const CLIENTS: &[Client] = &[
     client(
         "rust-blocking",
@@ -38,19 +38,19 @@ const fn client(name: &'static str, processes: &'static [(u64, u64)], runs: Runs
     Client { name, library: "redis-rs", is_pipeline: false, processes, runs }
 }
 
-/// The version of the crate redis, as Cargo.lock has it.
+/// The version of the crate redis, as in Cargo.lock.
 pub(super) const VERSION: &str = "1.8.1";
 
-/// How long connecting may take.
+/// Max time to connect.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// When a pair began and when it ended, in ticks.
+/// The start and the end of a pair, in ticks.
 type Row = [u64; 2];
 
-/// One pair: sets a key, and gives what it holds then.
+/// A pair: sets a key, and returns its value afterwards.
 type Pair = fn(&mut Connection, &str, &str) -> RedisResult<Option<String>>;
 
-/// The client's life.
+/// Runs the client's process.
 pub(super) fn set_get(role: &SetGetRole, work: Work, parent: &Parent) -> Result<(), LabError> {
     let clock = HostClock::get()?;
     if let Some(cpu) = role.cpu {
@@ -67,7 +67,7 @@ pub(super) fn set_get(role: &SetGetRole, work: Work, parent: &Parent) -> Result<
     Ok(())
 }
 
-/// One connection, one pair after the other.
+/// Runs pair after pair over a single connection.
 fn in_turn(
     role: &SetGetRole,
     client: &redis::Client,
@@ -93,13 +93,13 @@ fn in_turn(
     Ok((outcome(clock, from, connected, &rows, mismatched), rows))
 }
 
-/// Two commands, two round trips.
+/// Sends two commands in two round trips.
 fn two_commands(connection: &mut Connection, key: &str, value: &str) -> RedisResult<Option<String>> {
     redis::cmd("SET").arg(key).arg(value).exec(connection)?;
     redis::cmd("GET").arg(key).query(connection)
 }
 
-/// Two commands, one round trip.
+/// Sends two commands in a single round trip.
 fn one_pipeline(connection: &mut Connection, key: &str, value: &str) -> RedisResult<Option<String>> {
     let mut pipeline = redis::pipe();
     pipeline.cmd("SET").arg(key).arg(value).ignore().cmd("GET").arg(key);
@@ -107,7 +107,7 @@ fn one_pipeline(connection: &mut Connection, key: &str, value: &str) -> RedisRes
     Ok(found)
 }
 
-/// Workers that take turns on one thread and share a connection.
+/// Runs workers that take turns on a single thread and share a connection.
 fn side_by_side(role: &SetGetRole, client: &redis::Client, clock: &HostClock) -> RedisResult<(Outcome, Vec<Row>)> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(all_workers(Arc::new(role.clone()), client, clock))
@@ -118,7 +118,7 @@ async fn all_workers(
     client: &redis::Client,
     clock: &HostClock,
 ) -> RedisResult<(Outcome, Vec<Row>)> {
-    // Without these a far server would count as a failure: half a second is the library's own limit.
+    // The library's own limit of half a second would count a far server as a failure.
     let limits = AsyncConnectionConfig::new().set_connection_timeout(Some(PATIENCE));
     let limits = limits.set_response_timeout(Some(silence(&role)));
     let from = clock.ticks();
@@ -136,13 +136,14 @@ async fn all_workers(
     Ok((outcome(clock, from, connected, &rows, mismatched), rows))
 }
 
-/// What one worker did.
+/// The part of the work that a worker did.
 struct Share {
     rows: Vec<Row>,
     mismatched: u64,
 }
 
-/// Every so many pairs from the first one: two commands, two round trips in which other workers have their turn.
+/// Runs every n-th pair from `first` on, for n workers: two commands in two round trips, during which other workers
+/// run.
 async fn worker(
     mut connection: MultiplexedConnection,
     role: Arc<SetGetRole>,
@@ -164,7 +165,7 @@ async fn worker(
 }
 
 fn open(url: &str) -> RedisResult<redis::Client> {
-    // As redis-py has it: without it a small command can wait for the acknowledgement of the one before.
+    // TCP_NODELAY like redis-py: without it a small command can wait for the acknowledgement of the previous command.
     let settings = TcpSettings::default().set_nodelay(true);
     redis::Client::open(url.into_connection_info()?.set_tcp_settings(settings))
 }

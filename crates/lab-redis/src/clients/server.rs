@@ -1,4 +1,4 @@
-//! The server under test, a scratch one or somebody's: where it is, what it is, and which keys there are ours.
+//! The server under test, a scratch server or a user's: its address, its software, and our keys on it.
 
 use std::io;
 use std::ops::Range;
@@ -13,30 +13,30 @@ use tickpath_result::{Software, median};
 use tickpath_scratch::about::{PATIENCE, dial, no_answer, others};
 use tickpath_scratch::redis::{Server, ServerSettings};
 
-/// Keys that one command names.
+/// Keys per command.
 const BATCH: u64 = 1_000;
 
 /// A server, and a connection to it that is not measured.
 pub(super) struct Target {
     connection: Connection,
-    /// What the keys begin with.
+    /// The prefix of the keys.
     pub keys: String,
-    /// So many of them may be there.
+    /// The number of keys that may exist.
     claimed: u64,
     /// Its URL over TCP.
     tcp: Option<String>,
     /// Its Unix socket's URL, in the form that every client knows.
     unix: Option<String>,
-    /// What it is.
+    /// The server's software.
     pub software: Software,
-    /// What a reader of the figures must know about it.
+    /// Notes for a reader of the figures.
     pub notes: Vec<String>,
-    /// Ends with this value; none if the server is somebody's.
+    /// The scratch server, which ends with this value; `None` for a user's server.
     scratch: Option<Server>,
 }
 
 impl Target {
-    /// The server that the settings name, or a scratch one.
+    /// Opens the server of the settings, or a scratch server.
     pub fn open(lab: &Lab<'_>, settings: &Settings) -> Result<Self, LabError> {
         let (scratch, tcp, unix) = match &settings.target {
             Some(url) => (None, is_tcp(url).then(|| url.clone()), unix_form(url)),
@@ -56,7 +56,7 @@ impl Target {
         Ok(Self { connection, keys, claimed: 0, tcp, unix, software, notes, scratch })
     }
 
-    /// What a result calls it: a scratch server's address says nothing.
+    /// Returns the server's name in results, without the address of a scratch server, which has no meaning.
     pub fn name(&self, transport: &str) -> String {
         let url = if transport == "unix" { &self.unix } else { &self.tcp };
         match (&self.scratch, url) {
@@ -66,22 +66,22 @@ impl Target {
         }
     }
 
-    /// Whether it is a scratch server on this machine.
+    /// Returns whether it is a scratch server on this machine.
     pub fn is_scratch(&self) -> bool {
         self.scratch.is_some()
     }
 
-    /// Its URL over TCP, and `HOST:PORT` of it.
+    /// Returns its URL over TCP, and its `HOST:PORT`.
     pub fn tcp(&self) -> Option<(&str, String)> {
         self.tcp.as_deref().and_then(|url| Some((url, Address::parse(url).ok()?.endpoint())))
     }
 
-    /// Its Unix socket's URL.
+    /// Returns its Unix socket's URL.
     pub fn unix(&self) -> Option<&str> {
         self.unix.as_deref()
     }
 
-    /// The median of some PINGs over the Unix socket from a CPU, in nanoseconds.
+    /// Returns the median of several PINGs over the Unix socket from a CPU, in nanoseconds.
     pub fn unix_round_trip_ns(&self, lab: &Lab<'_>, cpu: usize) -> Result<f64, LabError> {
         let path = self.unix().and_then(|url| url.strip_prefix("unix://")).unwrap_or_default();
         let clock = lab.clock;
@@ -94,7 +94,7 @@ impl Target {
         Ok(median(times).unwrap_or(f64::NAN))
     }
 
-    /// Makes sure that the first `count` keys are nobody's; from then on they are ours, and deleted at the end.
+    /// Checks that the first `count` keys do not exist; from then on they are ours, and deleted at the end.
     pub fn claim(&mut self, count: u64) -> Result<(), LabError> {
         for numbers in batches(count) {
             let there = self.on_keys("EXISTS", numbers).map_err(|e| no_answer("the server", &e))?;
@@ -110,7 +110,7 @@ impl Target {
         Ok(())
     }
 
-    /// Deletes the first `count` keys, so that every repetition makes them anew.
+    /// Deletes the first `count` keys, so that every repetition creates them again.
     pub fn delete(&mut self, count: u64) -> Result<(), LabError> {
         batches(count)
             .try_for_each(|numbers| self.on_keys("DEL", numbers).map(|_| ()))
@@ -129,18 +129,18 @@ impl Target {
 impl Drop for Target {
     fn drop(&mut self) {
         if self.scratch.is_none() {
-            // A server that is gone has taken the keys along, or keeps what nobody can reach.
+            // A server that is gone took its keys with it, or keeps them out of reach.
             let _ = self.delete(self.claimed);
         }
     }
 }
 
-/// Whether it is TCP that a URL names.
+/// Returns whether a URL names a TCP address.
 fn is_tcp(url: &str) -> bool {
     Address::parse(url).is_ok_and(|address| address.socket().is_none())
 }
 
-/// A URL's login and database at another address.
+/// Returns a URL's login and database at another address.
 pub(super) fn moved(url: &str, address: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("redis", url));
     let end = rest.find('/').unwrap_or(rest.len());
@@ -159,12 +159,12 @@ fn scratch(lab: &Lab<'_>, settings: &Settings) -> Result<Server, LabError> {
     })
 }
 
-/// The form of a socket's URL that redis-py, go-redis and the crate redis all know.
+/// Returns a socket's URL in the form that redis-py, go-redis and the crate redis share.
 fn unix_form(url: &str) -> Option<String> {
     Address::parse(url).ok()?.socket().map(|path| format!("unix://{}", path.display()))
 }
 
-/// What people may read of a URL: no password.
+/// Returns the display name of a URL, without a password.
 fn name(url: &str) -> String {
     Address::parse(url).map(|address| address.name()).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! How `clients` is run: who takes part, against which server, how far away it is and for how long.
+//! Settings of `clients`: the clients, the server, its distance and the duration.
 
 use super::client::{Client, Runs};
 use crate::address::Address;
@@ -6,32 +6,32 @@ use tickpath_harness::LabError;
 use tickpath_harness::proxy::MOST_RTT_MS;
 use tickpath_result::ResultFile;
 
-/// How `clients` is run.
+/// Settings of `clients`.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The server's URL; a scratch server if there is none.
     pub target: Option<String>,
-    /// Who takes part.
+    /// The clients that take part.
     pub clients: Vec<Client>,
-    /// Whether each of them was asked for by name: then none is left out because there is no Go here.
+    /// Whether each client was named: then a missing Go is an error, and no client is left out.
     pub all_needed: bool,
-    /// Round trips to put between, in milliseconds, over TCP; if there are none, what there is without, over TCP and
-    /// over a Unix socket.
+    /// Added round trips in milliseconds, over TCP; if there are none, the round trips of the machine itself, over TCP
+    /// and over a Unix socket.
     pub rtts_ms: Vec<f64>,
-    /// Pairs of a repetition.
+    /// The number of pairs of a repetition.
     pub count: u64,
-    /// Repetitions.
+    /// The number of repetitions.
     pub repeat: u32,
-    /// A repetition waits for a far server about so long, and has fewer pairs for that.
+    /// Approximate max wait of a repetition for a far server, which reduces its number of pairs.
     pub seconds: f64,
-    /// The clients' and a scratch server's CPU.
+    /// The clients' CPU and a scratch server's CPU.
     pub cpus: [usize; 2],
-    /// The proxy's; it shares the server's if there is none.
+    /// The proxy's CPU; the server's CPU if there is none.
     pub proxy_cpu: Option<usize>,
 }
 
 impl Settings {
-    /// Refuses what makes no run, before anything is measured.
+    /// Refuses impossible settings before anything is measured.
     pub fn check(&self) -> Result<(), LabError> {
         let wrong = |what: String| Err(LabError::Setting(what));
         if let Some(bad) = self.rtts_ms.iter().find(|rtt| !(0.0..=MOST_RTT_MS).contains(*rtt)) {
@@ -51,7 +51,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Those clients that need no Go; the result says which are left out, and why.
+    /// Returns the settings without the clients that need Go; the result reports those clients and the reason.
     pub(super) fn without_go(&self, why: &str, result: &mut ResultFile) -> Self {
         let is_go = |client: &&Client| matches!(client.runs, Runs::Go(_));
         let left_out: Vec<&str> = self.clients.iter().filter(is_go).map(|client| client.name).collect();

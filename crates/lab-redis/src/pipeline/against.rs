@@ -1,7 +1,7 @@
-//! Our generator beside redis-benchmark: the same commands, server, processors, connections and depths, in turn.
+//! Our generator beside redis-benchmark: the same commands, server, CPUs, connections and depths, in turn.
 //!
-//! redis-benchmark is told the command itself and not the name of a test, so that both send the same bytes about the
-//! same key, which is ours.
+//! redis-benchmark gets the command itself instead of the name of a test, so that both send the same bytes for the same
+//! key, which is ours.
 
 use std::io::Read;
 use std::process::{Command as Process, Stdio};
@@ -18,44 +18,44 @@ use tickpath_compare::{Line, in_turn, table};
 use tickpath_harness::{Around, Lab, LabError};
 use tickpath_result::{Comparison, Counts, Hop, Run};
 
-/// What is compared: every depth with every number of connections and every command.
+/// The compared cases: every depth with every number of connections and every command.
 const DEPTHS: [u64; 3] = [1, 10, 100];
 const CONNECTIONS: [usize; 2] = [1, 50];
 const COMMANDS: [Command; 3] = [Command::Ping, Command::Set, Command::Get];
 
-/// How long our generator looks how many commands a run should have, in seconds.
+/// Duration of the probe that sets the number of commands of a run, in seconds.
 const PROBE_SECONDS: f64 = 0.2;
 
-/// Commands of a run, at least and at most.
+/// Min and max commands of a run.
 const LEAST: u64 = 10_000;
 const MOST: u64 = 50_000_000;
 
-/// How many times as long as ours redis-benchmark may take, beside some seconds.
+/// Max duration of redis-benchmark as a multiple of ours, and a grace period in seconds.
 const MOST_TIMES: f64 = 10.0;
 const GRACE_SECONDS: f64 = 10.0;
 
-/// How redis-benchmark is called in results and errors.
+/// The name of redis-benchmark in results and errors.
 const NAME: &str = "redis-benchmark";
 
-/// What both come to: the figure's name, what it is called in comparisons, and whether it is one of depth 1 alone.
+/// Compared figures: the figure's name, its name in comparisons, and whether it applies to depth 1 only.
 const FIGURES: [(&str, &str, bool); 3] = [
     ("throughput_per_s", "throughput", false),
     ("client_cpu_per_command_ns", "cpu", false),
     ("round_trip.p50_ns", "latency", true),
 ];
 
-/// One case: ours and theirs in turn, `repeats` times.
+/// A case: ours and theirs in turn, `repeats` times.
 #[derive(Debug, Clone, Copy)]
 struct Case {
     command: Command,
     depth: u64,
     connections: usize,
-    /// Commands of a run.
+    /// The number of commands of a run.
     count: u64,
 }
 
-/// All cases; each run is among `runs` as soon as it is there. Of `settings` the server, the processors and the
-/// duration of a run count.
+/// Runs all cases; each run is added to `runs` as soon as it ends. Only the server, the CPUs and the duration of
+/// `settings` count.
 pub fn against_redis_benchmark(
     lab: &Lab<'_>,
     settings: &Settings,
@@ -87,7 +87,7 @@ pub fn against_redis_benchmark(
     Ok(table(cases.iter().flat_map(|case| case.lines(&runs[before..]))))
 }
 
-/// The cases, each with as many commands as our generator sends in the duration.
+/// Returns the cases, each with as many commands as our generator sends in the duration.
 fn cases(lab: &Lab<'_>, settings: &Settings) -> Result<Vec<Case>, LabError> {
     let mut cases = Vec::new();
     for depth in DEPTHS {
@@ -112,7 +112,7 @@ impl Case {
         Settings { command, depth, connections, count: Some(count), repeat, ..settings.clone() }
     }
 
-    /// Ours to theirs.
+    /// Returns the lines of ratios of ours to theirs.
     fn lines(&self, runs: &[Run]) -> Vec<Line> {
         let Self { command, depth, connections, .. } = *self;
         let of_case = |run: &&Run| {
@@ -157,14 +157,14 @@ fn theirs(lab: &Lab<'_>, settings: &Settings, version: &str) -> Result<Run, LabE
     run.software.client = Some(NAME.to_owned());
     run.software.client_version = Some(version.to_owned());
     per_command(&mut run, served, OF_SERVER);
-    // Its calls on sockets are not counted by the kernel, and it does not tell them.
+    // The kernel does not count its socket calls, and redis-benchmark does not report them.
     per_command(&mut run, Usage { calls: None, ..used }, OF_CLIENT);
     run.notes.push("what the client took holds its start, too: some milliseconds".to_owned());
     around.end(lab, std::slice::from_mut(&mut run))?;
     Ok(run)
 }
 
-/// What redis-benchmark says of a run.
+/// Results that redis-benchmark reports for a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Measured {
     throughput_per_s: f64,
@@ -175,11 +175,11 @@ struct Measured {
 }
 
 impl Measured {
-    /// The last line: a title, commands a second, and in milliseconds the mean, the least, 50, 95, 99 and 100 percent.
+    /// Parses the last line: a title, commands a second, and in milliseconds the mean, min, p50, p95, p99 and max.
     fn read(said: &str) -> Option<Self> {
         let line = said.lines().rev().find(|line| !line.trim().is_empty())?;
         let fields: Vec<&str> = line.trim().split(',').map(|field| field.trim_matches('"')).collect();
-        // The title may hold a comma; what is behind it does not.
+        // The title may contain a comma; the fields behind it do not.
         let numbers = fields.get(fields.len().checked_sub(7)?..)?;
         let numbers: Vec<f64> = numbers.iter().map(|text| text.parse::<f64>().ok()).collect::<Option<_>>()?;
         let &[throughput_per_s, mean, _, p50, _, p99, max] = &numbers[..] else { return None };
@@ -201,7 +201,7 @@ impl Measured {
     }
 }
 
-/// The version of the installed program.
+/// Returns the version of the installed program.
 fn version() -> Result<String, LabError> {
     let output = Process::new(NAME).arg("--version").output().map_err(|e| {
         LabError::Failed(format!("{NAME} does not start ({e}); install it with: apt-get install redis-tools"))
@@ -210,11 +210,11 @@ fn version() -> Result<String, LabError> {
     Ok(text.split_whitespace().nth(1).unwrap_or("unknown").to_owned())
 }
 
-/// What it says, and what it took from the machine.
+/// Runs redis-benchmark; returns its output and its resource usage.
 fn benchmark(settings: &Settings, key: &str, count: u64) -> Result<(String, Usage), LabError> {
     let failed = |what: String| LabError::Failed(format!("{NAME} {what}; try again, or compare without it"));
     let mut process = Process::new("setpriv");
-    // It ends with this process, however that ends.
+    // It ends with this process, however this process ends.
     process.args(["--pdeathsig", "KILL", "taskset", "-c", &settings.cpus[0].to_string(), NAME]);
     process.args(settings.target.way().arguments()).arg("--csv");
     let numbers = [("-n", count), ("-c", settings.connections as u64), ("-P", settings.depth)];
@@ -244,13 +244,13 @@ fn benchmark(settings: &Settings, key: &str, count: u64) -> Result<(String, Usag
 struct Running(std::process::Child);
 
 impl Running {
-    /// What it took in all: a process that has ended keeps its counts until somebody waits for it.
+    /// Returns the total usage: an exited process keeps its counts until its parent waits for it.
     fn last_usage(&self) -> Usage {
         const LOOKS: usize = 2_000;
         let pid = self.0.id();
         for _ in 0..LOOKS {
             let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-            // The name before it may hold anything, a parenthesis too.
+            // The name before it may contain any character, a parenthesis too.
             if stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with('Z')) {
                 break;
             }

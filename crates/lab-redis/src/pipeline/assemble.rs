@@ -1,4 +1,4 @@
-//! A run, of what a generator and the kernel tell.
+//! From the reports of a generator and the kernel to a run.
 
 use std::path::Path;
 
@@ -13,13 +13,13 @@ use tickpath_harness::samples::{Samples, load};
 use tickpath_harness::{Lab, LabError};
 use tickpath_result::{Counts, Run};
 
-/// What a command costs the server, and what the client, in the order of [`Usage`].
+/// Costs of a command for the server and for the client, in the order of [`Usage`].
 pub(super) const OF_SERVER: [&str; 3] =
     ["server_cpu_per_command_ns", "context_switches_per_command", "syscalls_per_command"];
 pub(super) const OF_CLIENT: [&str; 3] =
     ["client_cpu_per_command_ns", "client_context_switches_per_command", "client_syscalls_per_command"];
 
-/// Makes a run.
+/// Assembles a run.
 pub(super) fn assemble(
     lab: &Lab<'_>,
     settings: &Settings,
@@ -44,7 +44,7 @@ pub(super) fn assemble(
         ..Run::default()
     };
     describe(&mut run, settings);
-    // The stamps of a script are nanoseconds, of a clock that is not ours.
+    // A script's stamps are nanoseconds of a different clock.
     let scripts = Calibration::nanoseconds();
     let calibration = if settings.client == Client::RedisPy { &scripts } else { lab.clock.calibration() };
     let rows = load::<3>(out)?;
@@ -62,7 +62,7 @@ pub(super) fn assemble(
     Ok(run)
 }
 
-/// What was run: its settings, the server, the client.
+/// Adds the settings, the server and the client to a run.
 pub(super) fn describe(run: &mut Run, settings: &Settings) {
     settings.target.describe(run);
     let params = &mut run.params;
@@ -103,7 +103,7 @@ pub(super) fn describe(run: &mut Run, settings: &Settings) {
     run.software.client_version = version.map(str::to_owned);
 }
 
-/// What was taken from the machine, divided by the commands.
+/// Adds the usage per command.
 pub(super) fn per_command(run: &mut Run, used: Usage, names: [&str; 3]) {
     let commands = run.counts.received;
     if commands == 0 {
@@ -114,7 +114,7 @@ pub(super) fn per_command(run: &mut Run, used: Usage, names: [&str; 3]) {
     run.figures.extend(known.map(|(name, taken)| (name.to_owned(), taken as f64 / commands as f64)));
 }
 
-/// The number that the key holds at the end is how often one was added.
+/// Checks the key's final number, which has to equal the number of additions.
 pub(super) fn check_number(run: &mut Run, number: Option<i64>) {
     let expected = run.counts.received;
     if run.counts.lost == 0 && number.and_then(|number| u64::try_from(number).ok()) != Some(expected) {
@@ -139,11 +139,11 @@ fn times(run: &mut Run, settings: &Settings, calibration: &Calibration, rows: &[
         let service = Samples(rows.iter().map(|&[_, sent, answered]| (sent, answered)).collect());
         run.hops.insert("service".to_owned(), service.hop(calibration, &[]));
     }
-    // Who waits in the kernel does not see when the host takes the processor away.
+    // A thread that waits in the kernel does not notice when the host takes its CPU away.
     drop_attribution(run);
 }
 
-/// The rules of every run.
+/// Applies the rules of every run.
 fn judge(run: &mut Run, settings: &Settings, report: &LoadReport) {
     let mut broken = Vec::new();
     if let Some(failed) = &report.failed {
@@ -171,7 +171,7 @@ fn judge(run: &mut Run, settings: &Settings, report: &LoadReport) {
     }
 }
 
-/// The rules of a run with a rate.
+/// Applies the rules of a run with a rate.
 fn judge_rate(run: &mut Run, report: &LoadReport, calibration: &Calibration, rows: &[[u64; 3]]) {
     let first = rows.iter().map(|row| row[0]).min();
     let last = rows.iter().max_by_key(|row| row[0]);

@@ -1,59 +1,59 @@
-//! The commands that are sent, and their bytes.
+//! The commands, and their bytes.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// What is set: as long as what redis-benchmark sets if it is told nothing else.
+/// The value to set: as long as redis-benchmark's default.
 pub(super) const VALUE: &str = "xxx";
 
-/// Reads a number, adds to it, and writes it: without a round trip in between.
+/// Script that reads a number, adds to it, and writes it, without a round trip in between.
 const SCRIPT: &str =
     "local sum = (redis.call('GET', KEYS[1]) or 0) + ARGV[1] redis.call('SET', KEYS[1], sum) return sum";
 
-/// What is asked of the server again and again.
+/// The command that is sent again and again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Command {
-    /// Nothing but an answer.
+    /// Only requests an answer.
     #[serde(rename = "PING")]
     Ping,
     /// Writes a value.
     #[serde(rename = "SET")]
     Set,
-    /// Reads it.
+    /// Reads the value.
     #[serde(rename = "GET")]
     Get,
-    /// Adds one to a number, and answers with it.
+    /// Adds 1 to a number, and returns it.
     #[serde(rename = "INCR")]
     Incr,
-    /// Reads a number, adds one here, and writes it: two round trips.
+    /// Reads a number, adds 1 in the client, and writes it: two round trips.
     #[serde(rename = "get-set")]
     GetSet,
-    /// The same by a script, whose text goes with every call.
+    /// Does the same by a script, whose text is sent with every call.
     #[serde(rename = "eval")]
     Eval,
-    /// The same by a script that the server has already.
+    /// Does the same by a script that the server has already.
     #[serde(rename = "evalsha")]
     EvalSha,
-    /// The same in a pipeline.
+    /// Does the same by the loaded script in a pipeline.
     #[serde(rename = "evalsha-pipeline")]
     EvalShaPipeline,
 }
 
-/// A word that is no command.
+/// The error for an unknown command.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is no command that is measured; use PING, SET, GET or INCR")]
 pub struct ParseCommandError(String);
 
 impl Command {
-    /// Those that are sent in pipelines of every depth.
+    /// Commands that are sent in pipelines of every depth.
     pub const PLAIN: [Self; 4] = [Self::Ping, Self::Set, Self::Get, Self::Incr];
 
     /// The ways to read, compute and write.
     pub const COMPUTING: [Self; 4] = [Self::GetSet, Self::Eval, Self::EvalSha, Self::EvalShaPipeline];
 
-    /// The word in results and on the command line.
+    /// Returns the name in results and on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Ping => "PING",
@@ -67,17 +67,17 @@ impl Command {
         }
     }
 
-    /// Whether each answer is the number before and one.
+    /// Returns whether each answer is the previous number plus 1.
     pub const fn is_counting(self) -> bool {
         !matches!(self, Self::Ping | Self::Set | Self::Get)
     }
 
-    /// Whether it needs the script on the server.
+    /// Returns whether it needs the script on the server.
     pub(super) const fn is_by_digest(self) -> bool {
         matches!(self, Self::EvalSha | Self::EvalShaPipeline)
     }
 
-    /// What the key must hold before the first one, if anything.
+    /// Returns the initial value of the key, if it needs any.
     pub(super) const fn before(self) -> Option<&'static str> {
         match self {
             Self::Get => Some(VALUE),
@@ -86,7 +86,7 @@ impl Command {
         }
     }
 
-    /// Its words; of two round trips those of the first. `digest` is that of the script.
+    /// Returns its words; for two round trips the first command's. `digest` is the script's.
     pub(super) fn words<'a>(self, key: &'a str, digest: &'a str) -> Vec<&'a str> {
         match self {
             Self::Ping => vec!["PING"],
@@ -114,10 +114,10 @@ impl FromStr for Command {
     }
 }
 
-/// The command that has the server keep the script.
+/// The command that loads the script into the server.
 pub(super) const LOAD_SCRIPT: [&str; 3] = ["SCRIPT", "LOAD", SCRIPT];
 
-/// The bytes of a command.
+/// Encodes a command.
 pub(super) fn encode(words: &[&str]) -> Vec<u8> {
     redis::Cmd::new().arg(words).get_packed_command()
 }

@@ -1,4 +1,4 @@
-//! A conversation with a server, one command at a time: for what is asked around a measurement.
+//! A control connection to a server, with a single command at a time: for requests around a measurement.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -7,11 +7,11 @@ use super::command::encode;
 use crate::address::{Address, Stream};
 use tickpath_harness::LabError;
 
-/// The longest line and the longest payload that are believed, in bytes.
+/// Max accepted length of a line and of a payload, in bytes.
 const MOST_LINE_BYTES: u64 = 8 << 10;
 const MOST_PAYLOAD_BYTES: usize = 64 << 20;
 
-/// What a server says.
+/// A reply of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Reply {
     /// A status or a payload.
@@ -21,7 +21,7 @@ pub(super) enum Reply {
     Error(String),
 }
 
-/// A connection that is logged in.
+/// A logged-in connection.
 #[derive(Debug)]
 pub(super) struct Control {
     address: Address,
@@ -29,7 +29,7 @@ pub(super) struct Control {
 }
 
 impl Control {
-    /// Connects, logs in, and asks for a sign of life.
+    /// Connects, logs in, and sends a PING.
     pub fn open(address: &Address) -> Result<Self, LabError> {
         let stream = address.connect().map_err(|e| LabError::Failed(address.sentence(&e)))?;
         let mut control = Self { address: address.clone(), stream: BufReader::new(stream) };
@@ -41,12 +41,12 @@ impl Control {
         Ok(control)
     }
 
-    /// Its socket. Nothing of a reply is left in between: each is read whole.
+    /// Returns its socket. No partial reply is buffered: each reply is read completely.
     pub fn stream(&mut self) -> &mut Stream {
         self.stream.get_mut()
     }
 
-    /// One command and its reply; an error reply is an error.
+    /// Sends a command and returns its reply; an error reply becomes an error.
     pub fn ask(&mut self, words: &[&str]) -> Result<Reply, LabError> {
         match self.exchange(words) {
             Ok(Reply::Error(line)) => {
@@ -58,7 +58,7 @@ impl Control {
         }
     }
 
-    /// One command and its reply, of whatever kind.
+    /// Sends a command and returns its reply, of any kind.
     pub fn exchange(&mut self, words: &[&str]) -> io::Result<Reply> {
         self.stream.get_mut().write_all(&encode(words))?;
         let line = self.line()?;
@@ -72,7 +72,7 @@ impl Control {
         }
     }
 
-    /// A section of what the server tells of itself.
+    /// Returns a section of the server's INFO.
     pub fn info(&mut self, section: &str) -> Result<BTreeMap<String, String>, LabError> {
         let Reply::Text(text) = self.ask(&["INFO", section])? else { return Ok(BTreeMap::new()) };
         let pairs = text.lines().filter_map(|line| line.split_once(':'));
@@ -102,7 +102,7 @@ impl Control {
 }
 
 impl Reply {
-    /// The number that it is, as an integer or as text.
+    /// Returns the reply's number, whether an integer or text.
     pub fn number(&self) -> Option<i64> {
         match self {
             Self::Number(number) => Some(*number),

@@ -1,4 +1,4 @@
-//! What the runs say together.
+//! Findings over all runs.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,14 @@ use tickpath_compare::{Line, table};
 use tickpath_report::duration;
 use tickpath_result::{Comparison, Run, median};
 
-/// The share of the best throughput at which deepening a pipeline further is no gain worth its memory.
+/// The share of the best throughput from which a deeper pipeline's gain is not worth its memory.
 const KNEE: f64 = 0.9;
 
-/// What the ratios are of.
+/// The figure that the ratios compare.
 const THROUGHPUT: &str = "throughput_per_s";
 
-/// Every ratio between the runs, over their repeats: each depth to one command at a time (`pipeline_to_one`), one long
-/// pipeline to batches (`long_to_batches`), and each way to read, compute and write to two round trips.
+/// Returns all ratios between the runs, over their repeats: each depth to a command at a time (`pipeline_to_one`), a
+/// long pipeline to batches (`long_to_batches`), and each way to read, compute and write to two round trips.
 pub fn compare(runs: &[Run]) -> Vec<Comparison> {
     let mut lines = Vec::new();
     let mut add = |name: String, figure, runs: &[&Run], a: &dyn Fn(&Run) -> bool, b: &dyn Fn(&Run) -> bool| {
@@ -44,7 +44,8 @@ pub fn compare(runs: &[Run]) -> Vec<Comparison> {
     table(lines)
 }
 
-/// The smallest depth that reaches nine tenths of the best throughput, medians over the repeats; none of one depth.
+/// Returns the smallest depth that reaches nine tenths of the best throughput, by medians over the repeats; `None` for
+/// a single depth.
 fn knee(runs: &[&Run]) -> Option<u64> {
     let mut reached: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
     for run in runs.iter().filter(|run| run.valid) {
@@ -59,7 +60,7 @@ fn knee(runs: &[&Run]) -> Option<u64> {
     first.filter(|_| medians.len() > 1).map(|(depth, _)| *depth)
 }
 
-/// Gives each run of a sweep the knee of its command.
+/// Adds the knee of its command to each run of a sweep.
 pub fn place_knees(runs: &mut [Run]) {
     let knees: Vec<(Variant, Option<u64>)> =
         variants(runs, Part::Sweep).into_iter().map(|(variant, runs)| (variant, knee(&runs))).collect();
@@ -70,8 +71,8 @@ pub fn place_knees(runs: &mut [Run]) {
     }
 }
 
-/// Why a program that sends one command after the other is slow although nothing is far away; of a run at depth 1 over
-/// one connection that knows what both processes took.
+/// Explains why a program that sends one command at a time is slow although the server is near; for a run at depth 1
+/// over a single connection with the CPU figures of both processes.
 pub fn why_depth_one_is_slow(run: &Run) -> Option<String> {
     let alone = depth_of(run) == Some(1) && run.params.text("connections").as_deref() == Some("1");
     let command = run.params.text("command").filter(|_| alone && !run.params.0.contains_key("rtt_ms"))?;
@@ -90,7 +91,7 @@ pub fn why_depth_one_is_slow(run: &Run) -> Option<String> {
     ))
 }
 
-/// What tells groups of runs apart, beside depth and repetition.
+/// The key of a group of runs, beside depth and repetition.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Variant {
     command: String,
@@ -111,7 +112,7 @@ impl Variant {
         }
     }
 
-    /// The command and the depth, then what is not as usual.
+    /// Returns the command and the depth, then all unusual values.
     fn title(&self, depth: Option<u64>) -> String {
         let words = [
             Some(self.command.clone()).filter(|command| !command.is_empty()),
@@ -124,7 +125,7 @@ impl Variant {
     }
 }
 
-/// The runs of a part, by what tells them apart.
+/// Returns the runs of a part, grouped by variant.
 fn variants(runs: &[Run], part: Part) -> BTreeMap<Variant, Vec<&Run>> {
     grouped(runs, part, Variant::of)
 }

@@ -1,4 +1,4 @@
-//! The generator's process: it sends batches of commands and takes the replies in.
+//! The generator's process: it sends batches of commands and receives the replies.
 
 use tickpath_harness::Role;
 
@@ -36,7 +36,7 @@ impl Role for PipelineRole {
         save(&self.out, &tally.rows)?;
         let failed = ended.err().map(|e| self.address.sentence(&e));
         parent.result(&tally.report(&links, used, failed));
-        // The connections stay as they are until the parent has looked at the server.
+        // The connections stay as they are until the parent has inspected the server.
         let _gone = parent.hear();
         Ok(())
     }

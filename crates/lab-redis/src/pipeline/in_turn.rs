@@ -1,4 +1,4 @@
-//! One connection: a batch is written, then its replies are read, then the next one is written.
+//! A single connection: a batch is written, then its replies are read, then the next batch is written.
 
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
@@ -11,7 +11,7 @@ use super::control::Reply;
 use super::load::{BUFFER_BYTES, Block, Link, PipelineRole, Tally, closed};
 use crate::address::{PATIENCE, Stream};
 
-/// Batches, as long as there is a next one.
+/// Sends batches as long as there is a next one.
 pub(super) fn batches(block: &Block, link: &mut Link, tally: &mut Tally) -> io::Result<()> {
     let mut buffer = vec![0; BUFFER_BYTES];
     let mut sleeper = Sleeper::new()?;
@@ -31,7 +31,7 @@ pub(super) fn batches(block: &Block, link: &mut Link, tally: &mut Tally) -> io::
     Ok(())
 }
 
-/// Reads a number, adds one, and writes it: two round trips each time, for the sum needs the answer.
+/// Reads a number, adds 1, and writes it: two round trips each time, because the sum needs the answer.
 pub(super) fn get_set(role: &PipelineRole, link: &mut Link, tally: &mut Tally) -> io::Result<()> {
     let mut now = tally.first;
     while tally.next(now).is_some() {
@@ -40,7 +40,7 @@ pub(super) fn get_set(role: &PipelineRole, link: &mut Link, tally: &mut Tally) -
         let found = link.control.exchange(&["GET", &role.key])?.number();
         let sum = (found.unwrap_or(0) + 1).to_string();
         let written = link.control.exchange(&["SET", &role.key, &sum])?;
-        // A write and a read for each of the two.
+        // A write and a read for each command.
         tally.calls += 4;
         link.intake.count(found.is_some() && matches!(written, Reply::Text(_)));
         now = tally.clock.ticks();
@@ -49,13 +49,13 @@ pub(super) fn get_set(role: &PipelineRole, link: &mut Link, tally: &mut Tally) -
     Ok(())
 }
 
-/// Sleeps until the first reply of a batch comes, on an interest that is registered anew each time, as redis-benchmark
-/// does it.
+/// Waits until the first reply of a batch arrives, with an interest that is registered again each time, like
+/// redis-benchmark.
 ///
-/// It looks like waste, and a plain blocking read does without these calls. But an interest that was taken back leaves
-/// work for the kernel's next quiet moment, and an idle processor with such work does not stop its timer tick. On a
-/// virtual machine stopping and starting the tick are exits to the host: a round trip takes 54 µs with a blocking read
-/// and 45 µs this way.
+/// These calls look wasteful, and a plain blocking read does without them. But a deregistered interest leaves work for
+/// the kernel's next quiet moment, and an idle CPU with such work does not stop its timer tick. On a virtual machine,
+/// stopping and starting the tick are exits to the host: a round trip takes 54 µs with a blocking read and 45 µs this
+/// way.
 struct Sleeper {
     poll: Poll,
     events: Events,
@@ -77,7 +77,7 @@ impl Sleeper {
         self.registered = true;
         match self.poll.poll(&mut self.events, Some(PATIENCE)) {
             Err(e) if e.kind() != io::ErrorKind::Interrupted => Err(e),
-            // The read that follows waits for what has not come, as long as a read may.
+            // The following read waits for missing bytes, up to the read timeout.
             _ => Ok(()),
         }
     }

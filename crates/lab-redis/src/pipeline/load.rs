@@ -1,4 +1,4 @@
-//! What the generator is to send, over which connections, and how far it is.
+//! The generator's work, its connections, and its progress.
 
 use std::io;
 use std::path::PathBuf;
@@ -14,93 +14,94 @@ use super::replies::{Intake, Replies};
 use super::usage::Usage;
 use crate::address::{Address, Stream};
 
-/// Commands that are written before any reply is read. The server keeps the replies meanwhile; who would write more
-/// must read while writing.
+/// Max commands that are written before any reply is read. The server holds the replies meanwhile; a client that writes
+/// more has to read while writing.
 pub(super) const MOST_AT_ONCE: u64 = 10_000;
 
-/// Bytes that one read takes.
+/// Bytes of a read.
 pub(super) const BUFFER_BYTES: usize = 64 << 10;
 
-/// What the shortest command is, as people type it into `nc`, and how long its answer is: `+PONG` and the line's end.
+/// The shortest command, as typed into `nc`, and the length of its answer: `+PONG` and the line's end.
 const INLINE_PING: &[u8] = b"PING\r\n";
 const PONG_BYTES: u64 = 7;
 
-/// Batches a second that there is room for from the start; more only cost a moment of making room.
+/// Batches a second for which rows are preallocated; more batches only cost a moment of growing.
 const BATCHES_PER_S: u64 = 300_000;
 const MOST_ROWS: u64 = 4 << 20;
 
-/// Sends commands to a Redis server and counts the replies. The script for redis-py is told the same.
+/// Role of the generator, which sends commands to a Redis server and counts the replies. The script for redis-py
+/// receives the same settings.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PipelineRole {
-    /// Where the server is.
+    /// The server's address.
     pub(super) address: Address,
-    /// The key that its commands are about.
+    /// The key of its commands.
     pub(super) key: String,
-    /// What it sends.
+    /// The command that it sends.
     pub(super) command: Command,
     /// The digest of the script, for a command that needs it.
     pub(super) digest: String,
     /// Whether replies are only counted by their bytes.
     pub(super) raw: bool,
-    /// Commands of a batch.
+    /// Commands per batch.
     pub(super) depth: u64,
-    /// Connections.
+    /// The number of connections.
     pub(super) connections: usize,
-    /// Commands a second at intended times; the next batch when the one before is answered if there is none.
+    /// Commands a second at intended times; a closed loop if there is none.
     pub(super) rate: Option<f64>,
     /// Whether it reads replies while it is still writing.
     pub(super) while_writing: bool,
-    /// When it ends.
+    /// The end of the run.
     pub(super) until: Until,
-    /// Its CPU.
+    /// The process's CPU.
     pub(super) cpu: usize,
-    /// Where its stamps go: intended, sent and answered, for each batch.
+    /// The file of its stamps: intended, sent and answered, for each batch.
     pub(super) out: PathBuf,
 }
 
-/// When a run ends.
+/// The end of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Until {
-    /// After so many commands; if there is none, when the time is over and the least is sent.
+    /// The number of commands; if there is none, the run ends when the duration is over and `least` commands are sent.
     pub count: Option<u64>,
-    /// The time, in nanoseconds.
+    /// The duration, in nanoseconds.
     pub duration_ns: u64,
-    /// The least.
+    /// Min commands.
     pub least: u64,
-    /// Whatever came of it, after this, in nanoseconds.
+    /// Max duration in any case, in nanoseconds.
     pub most_ns: u64,
 }
 
-/// What a generator tells at its end.
+/// The generator's result.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct LoadReport {
-    /// Commands.
+    /// The number of commands sent.
     pub sent: u64,
-    /// Replies.
+    /// The number of replies.
     pub received: u64,
-    /// Those that were errors.
+    /// The number of error replies.
     pub errors: u64,
-    /// What the first error said.
+    /// The text of the first error.
     pub first_error: Option<String>,
-    /// Numbers that were not the one before and one.
+    /// Numbers that were not the previous number plus 1.
     pub disordered: u64,
-    /// From the first send to the last receipt, in nanoseconds.
+    /// Time from the first send to the last receipt, in nanoseconds.
     pub elapsed_ns: u64,
-    /// Batches that were sent late among all, 0 to 1.
+    /// The share of batches that were sent late, 0 to 1.
     pub late_share: f64,
-    /// What it took from the machine meanwhile.
+    /// The generator's resource usage meanwhile.
     pub used: Usage,
-    /// Why it ended before its time.
+    /// The reason for an early end.
     pub failed: Option<String>,
 }
 
 impl PipelineRole {
-    /// Whether a batch is written whole before its replies are read, over the one connection.
+    /// Returns whether a batch is written completely before its replies are read, over the single connection.
     pub fn writes_first(&self) -> bool {
         self.connections == 1 && self.rate.is_none() && !self.while_writing
     }
 
-    /// One command as bytes.
+    /// Returns a command as bytes.
     fn bytes(&self) -> Vec<u8> {
         match self.raw {
             true => INLINE_PING.to_vec(),
@@ -109,7 +110,7 @@ impl PipelineRole {
     }
 }
 
-/// A connection of the generator, with what has come over it.
+/// A connection of the generator, and the state of its replies.
 pub(super) struct Link {
     pub control: Control,
     pub intake: Intake,
@@ -117,7 +118,7 @@ pub(super) struct Link {
 
 impl Link {
     pub fn open(role: &PipelineRole) -> Result<Self, LabError> {
-        // Who shares a number with others cannot know which is the next one.
+        // A connection that shares a number with others cannot know the next value.
         let counts = role.command.is_counting() && role.connections == 1;
         let intake = match role.raw {
             true => Intake::Bytes { of_reply: PONG_BYTES, seen: 0 },
@@ -131,7 +132,7 @@ impl Link {
     }
 }
 
-/// The commands of a batch as bytes, made once; of a longer batch the part that is sent again and again.
+/// The bytes of a batch's commands, made once; for a longer batch the part that is sent repeatedly.
 pub(super) struct Block {
     pub bytes: Vec<u8>,
     command_bytes: usize,
@@ -144,28 +145,28 @@ impl Block {
         Self { bytes: command.repeat(commands), command_bytes: command.len() }
     }
 
-    /// So many commands, of those that one block has.
+    /// Returns the bytes of the first `commands` commands of the block.
     pub fn first(&self, commands: u64) -> &[u8] {
         &self.bytes[..commands as usize * self.command_bytes]
     }
 
-    /// The length of so many commands, in bytes.
+    /// Returns the length of `commands` commands, in bytes.
     pub fn length(&self, commands: u64) -> u64 {
         commands * self.command_bytes as u64
     }
 }
 
-/// How far the run is.
+/// The progress of the run.
 pub(super) struct Tally {
     pub clock: HostClock,
-    /// When each batch was meant to be sent, was sent, and was answered, in ticks.
+    /// The intended, send and answer time of each batch, in ticks.
     pub rows: Vec<[u64; 3]>,
-    /// Commands.
+    /// The number of commands sent.
     pub sent: u64,
-    /// System calls.
+    /// The number of system calls.
     pub calls: u64,
     pub lateness: Lateness,
-    /// When the run began, and when the last reply came, in ticks.
+    /// The start of the run, and the time of the last reply, in ticks.
     pub first: u64,
     last: u64,
     depth: u64,
@@ -194,7 +195,7 @@ impl Tally {
         self.last = self.first;
     }
 
-    /// How many commands the next batch has; none if there is none any more.
+    /// Returns the number of commands of the next batch; `None` if the run is over.
     #[inline]
     pub fn next(&self, now: u64) -> Option<u64> {
         let elapsed_ns = self.clock.ns_between(self.first, now) as u64;
@@ -207,7 +208,7 @@ impl Tally {
         }
     }
 
-    /// A batch was answered.
+    /// Records an answered batch.
     #[inline]
     pub fn row(&mut self, intended: u64, sent: u64, answered: u64) {
         self.rows.push([intended, sent, answered]);
@@ -230,7 +231,7 @@ impl Tally {
     }
 }
 
-/// A server that has hung up.
+/// Returns the error of a connection that the server has closed.
 pub(super) fn closed() -> io::Error {
     io::ErrorKind::UnexpectedEof.into()
 }

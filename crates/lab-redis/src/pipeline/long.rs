@@ -1,12 +1,12 @@
-//! A million commands as one pipeline, and as a hundred of ten thousand: nearly the same speed, and very different
-//! amounts of memory that the server holds for replies.
+//! A million commands as a single pipeline, and as a hundred pipelines of ten thousand: nearly the same speed, but very
+//! different amounts of server memory for replies.
 //!
 //! ```text
 //!   timed   write ──> …   read <── …      both at once, as fast as it goes
 //!   held    write all ──> server: its replies fill the socket, then its memory ──> look ──> read all
 //! ```
-//! The timed run reads while it writes. What the server holds for a client that writes everything first is looked at
-//! apart from it, over a second connection, for looking takes the server's time.
+//! The timed run reads while it writes. The server's memory for a client that writes everything first is measured
+//! separately, over a second connection, because polling takes the server's time.
 
 use std::io::{self, Read, Write};
 
@@ -24,27 +24,27 @@ use tickpath_result::{Memory, Run, Series};
 /// The commands of the long pipeline.
 pub const LONG: u64 = 1_000_000;
 
-/// The commands of each of the shorter ones.
+/// The commands of each shorter pipeline.
 pub const BATCH: u64 = 10_000;
 
-/// Commands that one write is given.
+/// Commands per write.
 const AT_ONCE: usize = 1_000;
 
-/// A socket that has taken nothing for so long is full.
+/// Time without progress after which a socket counts as full.
 const FULL_NS: i64 = 300_000_000;
 
-/// A server that sends nothing for so long is gone.
+/// Time without bytes after which a server counts as gone.
 const PATIENCE_NS: i64 = 5_000_000_000;
 
-/// Looks at a server that has everything, and the pause between two: some rounds of its housekeeping, which counts its
-/// clients' memory ten times a second.
+/// Polls of a server that has received everything, and the pause between two polls: several rounds of its housekeeping,
+/// which counts its clients' memory ten times a second.
 const LOOKS: usize = 25;
 const PAUSE_NS: u64 = 10_000_000;
 
-/// How long a socket that neither takes nor gives is left alone.
+/// Pause before a socket that neither accepts nor delivers bytes is tried again.
 const REST_NS: u64 = 100_000;
 
-/// Both runs, one after the other. Of `settings` the server, the processors and the command count.
+/// Runs both in turn. Only the server, the CPUs and the repeat of `settings` count.
 pub fn long(lab: &Lab<'_>, settings: &Settings, runs: &mut Vec<Run>) -> Result<(), LabError> {
     for depth in in_turn(settings.repeat, [LONG, BATCH]) {
         let settings = Settings {
@@ -67,24 +67,24 @@ pub fn long(lab: &Lab<'_>, settings: &Settings, runs: &mut Vec<Run>) -> Result<(
     Ok(())
 }
 
-/// What a server held for a client that had not read yet.
+/// Memory that a server held for a client that had not read yet.
 struct Held {
     looks: Vec<Look>,
-    /// Bytes of the pipeline, and how many of them the socket took.
+    /// Bytes of the pipeline, and the number that the socket accepted.
     bytes: u64,
     taken: u64,
 }
 
-/// One look at the server.
+/// A poll of the server.
 #[derive(Debug, Clone, Copy)]
 struct Look {
-    /// From the first one, in nanoseconds.
+    /// Time since the first poll, in nanoseconds.
     at_ns: u64,
-    /// Replies that the server has for the client and cannot send yet, in bytes, if it tells (Redis 6.2 and later).
+    /// Bytes of replies that the server cannot send to the client yet, if it reports them (Redis 6.2 and later).
     replies_bytes: Option<u64>,
-    /// What all its clients cost it, in bytes, as of its last housekeeping.
+    /// The memory of all its clients in bytes, as of its last housekeeping.
     clients_bytes: Option<u64>,
-    /// Its own memory, if its process is on this machine.
+    /// The server's own memory, if its process is on this machine.
     resident_bytes: Option<u64>,
 }
 
@@ -121,7 +121,7 @@ impl Held {
     }
 }
 
-/// Writes a pipeline as far as the socket takes it, looks, then reads the replies and writes the rest.
+/// Writes a pipeline as far as the socket accepts it, polls the server, then reads the replies and writes the rest.
 fn hold(lab: &Lab<'_>, settings: &Settings) -> Result<Held, LabError> {
     lab.step("pipeline: what the server holds for replies", 1.0)?;
     let mut key = Key::claim(lab, &settings.target, settings.command)?;
@@ -154,22 +154,22 @@ fn hold(lab: &Lab<'_>, settings: &Settings) -> Result<Held, LabError> {
     Ok(Held { looks, bytes: pipeline.bytes, taken })
 }
 
-/// Looks at the server over a connection of its own.
+/// Polls the server over a connection of its own.
 struct Watch<'a> {
     key: &'a mut Key,
-    /// What the server calls the connection that is watched.
+    /// The server's id of the watched connection.
     id: String,
     pid: Option<u32>,
     clock: HostClock,
     looks: Vec<Look>,
-    /// When the first look was, in ticks.
+    /// The time of the first poll, in ticks.
     begun: u64,
 }
 
 impl Watch<'_> {
     fn look(&mut self) -> Result<(), LabError> {
         let control = self.key.control();
-        // An older server refuses that; one that is gone does not tell of its memory either.
+        // An older server refuses the command; a dead server does not report its memory either.
         let client = match control.ask(&["CLIENT", "LIST", "ID", &self.id]) {
             Ok(Reply::Text(line)) => line,
             _ => String::new(),
@@ -189,19 +189,19 @@ impl Watch<'_> {
     }
 }
 
-/// A number in a line of `CLIENT LIST`.
+/// Returns a number of a line of `CLIENT LIST`.
 fn field(line: &str, name: &str) -> Option<u64> {
     let value = line.split_whitespace().find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
     value?.parse().ok()
 }
 
-/// A pipeline that is written and read over a socket that never waits.
+/// A pipeline that is written and read over a non-blocking socket.
 struct Pipeline {
     control: Control,
     clock: HostClock,
-    /// Commands that are written again and again.
+    /// The commands that are written repeatedly.
     block: Vec<u8>,
-    /// Bytes of the whole pipeline, and those that the socket has taken.
+    /// Bytes of the whole pipeline, and the number that the socket has accepted.
     bytes: u64,
     written: u64,
     commands: u64,
@@ -209,7 +209,7 @@ struct Pipeline {
 }
 
 impl Pipeline {
-    /// Writes until all is written or the socket is full, and looks while it waits for room.
+    /// Writes until everything is written or the socket is full, and polls the server while it waits for room.
     fn fill(&mut self, watch: &mut Watch<'_>) -> Result<io::Result<()>, LabError> {
         let mut news = self.clock.ticks();
         while self.written < self.bytes && self.clock.ns_between(news, self.clock.ticks()) < FULL_NS {
@@ -225,7 +225,7 @@ impl Pipeline {
         Ok(Ok(()))
     }
 
-    /// Reads every reply, and writes what is left.
+    /// Reads every reply, and writes the remaining commands.
     fn finish(&mut self) -> io::Result<()> {
         let mut news = self.clock.ticks();
         let mut buffer = vec![0; 64 << 10];
@@ -243,7 +243,7 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Bytes that the socket took, at most a block; none if it has no room.
+    /// Writes at most a block; returns the number of bytes that the socket accepted, 0 if it has no room.
     fn write(&mut self) -> io::Result<usize> {
         let at = (self.written % self.block.len() as u64) as usize;
         let left = usize::try_from(self.bytes - self.written).unwrap_or(usize::MAX);
@@ -256,7 +256,7 @@ impl Pipeline {
         Ok(written)
     }
 
-    /// Bytes that the socket gave; none if there are none now.
+    /// Reads; returns the number of bytes that the socket delivered, 0 if there are none now.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self.control.stream().read(buffer) {
             Ok(0) => Err(super::load::closed()),

@@ -1,30 +1,30 @@
-//! The replies as they come: counted and looked at, never kept.
+//! Replies as they arrive: counted and checked, never stored.
 
 use std::io;
 
-/// The longest payload that is believed, in bytes: what a server lets a value have.
+/// Max accepted payload in bytes: the server's limit for a value.
 const MOST_PAYLOAD_BYTES: i64 = 512 << 20;
 
-/// How much of the first error is kept, in bytes.
+/// Max stored bytes of the first error.
 const ERROR_BYTES: usize = 200;
 
-/// What takes the replies in.
+/// The receiver of replies.
 #[derive(Debug)]
 pub(super) enum Intake {
-    /// As what they are.
+    /// Parses the replies.
     Replies(Replies),
-    /// As so many bytes each, whatever they say.
+    /// Counts replies of a fixed length, without parsing them.
     Bytes { of_reply: u64, seen: u64 },
 }
 
-/// Reads replies that come in pieces of any size. A piece is looked at once, byte by byte, and nothing is allocated.
+/// Parser of replies that arrive in pieces of any size. It scans each piece once, byte by byte, and allocates nothing.
 #[derive(Debug, Default)]
 pub(super) struct Replies {
     state: State,
-    /// The number of the line that is being read.
+    /// The number of the current line.
     digits: i64,
     is_negative: bool,
-    /// The number that the next reply must be.
+    /// The expected number of the next reply.
     next: Option<i64>,
     received: u64,
     errors: u64,
@@ -32,19 +32,19 @@ pub(super) struct Replies {
     first_error: Vec<u8>,
 }
 
-/// Where in a reply the last piece ended.
+/// The parser's position at the end of the last piece.
 #[derive(Debug, Clone, Copy, Default)]
 enum State {
-    /// Before its first byte.
+    /// Before the first byte of a reply.
     #[default]
     Mark,
     /// In the line that begins with this byte.
     Line(u8),
-    /// So many bytes before its end.
+    /// This many bytes before the end of a payload.
     Payload(usize),
 }
 
-/// Bytes that are no reply.
+/// The error for bytes that are not a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an unexpected reply")]
 pub(super) struct NotRedis;
@@ -56,7 +56,7 @@ impl From<NotRedis> for io::Error {
 }
 
 impl Intake {
-    /// Takes what has come.
+    /// Takes received bytes.
     #[inline]
     pub fn take(&mut self, bytes: &[u8]) -> Result<(), NotRedis> {
         match self {
@@ -68,7 +68,7 @@ impl Intake {
         }
     }
 
-    /// Whole replies so far.
+    /// Returns the number of complete replies so far.
     #[inline]
     pub fn received(&self) -> u64 {
         match self {
@@ -77,16 +77,16 @@ impl Intake {
         }
     }
 
-    /// Replies that were errors, or null.
+    /// Returns the number of replies that were errors, or null.
     pub fn errors(&self) -> u64 {
         match self {
             Self::Replies(replies) => replies.errors,
-            // Errors have another length: then the bytes are no multiple.
+            // Errors have another length: then the total is not a multiple of the length.
             Self::Bytes { of_reply, seen } => u64::from(seen % of_reply != 0),
         }
     }
 
-    /// Numbers that were not the one before and one.
+    /// Returns the number of counting replies that were not the previous number plus 1.
     pub fn disordered(&self) -> u64 {
         match self {
             Self::Replies(replies) => replies.disordered,
@@ -94,7 +94,7 @@ impl Intake {
         }
     }
 
-    /// What the first error said.
+    /// Returns the text of the first error.
     pub fn first_error(&self) -> Option<String> {
         match self {
             Self::Replies(replies) if !replies.first_error.is_empty() => {
@@ -114,7 +114,7 @@ impl Intake {
 }
 
 impl Replies {
-    /// Replies of any kind, or numbers that go up by one from `first`.
+    /// Starts a parser of replies of any kind, or of numbers that count up from `first`.
     pub fn new(first: Option<i64>) -> Self {
         Self { next: first, ..Self::default() }
     }
@@ -149,7 +149,7 @@ impl Replies {
         Ok(())
     }
 
-    /// Reads on in a line, and gives what lies behind it.
+    /// Parses more of a line, and returns the bytes behind it.
     fn line<'a>(&mut self, mark: u8, bytes: &'a [u8]) -> Result<&'a [u8], NotRedis> {
         let end = bytes.iter().position(|byte| *byte == b'\n');
         let (text, rest) = match end {
@@ -200,7 +200,7 @@ impl Replies {
                     self.next = Some(number.wrapping_add(1));
                 }
             }
-            // An error; or a null, and we ask for nothing that is not there.
+            // An error; or a null, although no command here reads a missing value.
             b'-' | b'$' => self.errors += 1,
             _ => {}
         }

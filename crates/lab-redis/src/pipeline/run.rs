@@ -1,4 +1,4 @@
-//! One run, from claiming its key to its result.
+//! A run, from claiming its key to its result.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use super::target::Key;
 use tickpath_harness::{Around, Child, Lab, LabError};
 use tickpath_result::Run;
 
-/// Runs once. The run is among `runs` also if it failed in the middle, with what it had come to.
+/// Runs once and adds the run to `runs`, even if it failed in the middle, with its result so far.
 pub fn run(lab: &Lab<'_>, settings: &Settings, runs: &mut Vec<Run>) -> Result<(), LabError> {
     settings.check()?;
     lab.step(&settings.to_string(), settings.seconds)?;

@@ -1,4 +1,4 @@
-//! What a run is to be: what sends what, how deep, over how many connections; and what of that is possible.
+//! Settings of a run (client, command, depth, connections), and the rules that refuse impossible ones.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,84 +9,84 @@ use super::target::Target;
 use tickpath_harness::LabError;
 use tickpath_scratch::python::Python;
 
-/// Commands that a run has at least, if its time is not counted.
+/// Min commands of a run without a given number of commands.
 const LEAST_COMMANDS: u64 = 10_000;
 
-/// How many times its duration, and how many seconds at least, a run may take for those.
+/// Max duration of a run for these commands: a multiple of its duration, and at least this number of seconds.
 const MOST_TIMES: f64 = 6.0;
 const MOST_SECONDS: f64 = 3.0;
 
-/// How long a run of a given number of commands may take, in seconds.
+/// Max duration of a run with a given number of commands, in seconds.
 const MOST_COUNTED_SECONDS: f64 = 600.0;
 
-/// The deepest pipeline.
+/// Max depth of a pipeline.
 const MOST_DEPTH: u64 = 10_000_000;
-/// The most connections of a run: what a process may have open without asking for more.
+/// Max connections of a run: a process may open this many without raising its limit.
 const MOST_CONNECTIONS: usize = 900;
 
-/// How `pipeline` is run.
+/// Settings of `pipeline`.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The server.
     pub target: Target,
-    /// What sends the commands.
+    /// The client that sends the commands.
     pub client: Client,
-    /// Which one.
+    /// The command.
     pub command: Command,
-    /// Commands that are sent together.
+    /// Commands per batch.
     pub depth: u64,
-    /// Connections.
+    /// The number of connections.
     pub connections: usize,
     /// Commands a second at intended times; a closed loop if there is none.
     pub rate: Option<f64>,
-    /// How long a run lasts, in seconds.
+    /// The duration of a run, in seconds.
     pub seconds: f64,
-    /// Commands of a run, instead of its duration.
+    /// The number of commands of a run, instead of its duration.
     pub count: Option<u64>,
-    /// The generator's CPU, and that of a server of ours.
+    /// The generator's CPU, and the CPU of a scratch server.
     pub cpus: [usize; 2],
-    /// Which repetition this is.
+    /// The number of this repetition.
     pub repeat: u32,
-    /// What part of the bench the run belongs to.
+    /// The part of the bench that the run belongs to.
     pub part: Part,
-    /// For redis-py.
+    /// The interpreter for redis-py.
     pub python: Option<Python>,
 }
 
-/// What sends the commands.
+/// The client that sends the commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Client {
-    /// Our generator.
+    /// Our own generator.
     Rust,
-    /// The floor of any client: PING as text, and the bytes of the answers counted without looking at them.
+    /// The floor of any client: PING as text, and the bytes of the answers counted without parsing.
     Raw,
     /// redis-py with hiredis.
     RedisPy,
 }
 
-/// A word that is no client.
+/// The error for an unknown client.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is no client of this bench; use rust, raw or redis-py")]
 pub struct ParseClientError(String);
 
-/// What part of the bench a run belongs to.
+/// The part of the bench that a run belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// One command at pipelines of every depth.
+    /// A single command at pipelines of every depth.
     Sweep,
-    /// One pipeline of a million commands, and a hundred of ten thousand.
+    /// A pipeline of a million commands, and a hundred pipelines of ten thousand.
     Long,
     /// Ways to read, compute and write.
     Scripts,
-    /// Beside redis-benchmark.
+    /// Comparison with redis-benchmark.
     Against,
 }
 
 impl Client {
-    /// All of them.
+    /// All clients.
     pub const ALL: [Self; 3] = [Self::Rust, Self::Raw, Self::RedisPy];
 
-    /// The word in results and on the command line.
+    /// Returns the name in results and on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Rust => "rust",
@@ -95,7 +95,7 @@ impl Client {
         }
     }
 
-    /// Whether it can send a command over so many connections, at a rate or not.
+    /// Returns whether it can send a command over this number of connections, at a rate or not.
     pub fn can(self, command: Command, connections: usize, rate: Option<f64>) -> bool {
         match self {
             Self::Rust => command != Command::GetSet || (connections == 1 && rate.is_none()),
@@ -114,7 +114,7 @@ impl FromStr for Client {
 }
 
 impl Part {
-    /// The word in results and on the command line.
+    /// Returns the name in results and on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Sweep => "sweep",
@@ -133,7 +133,7 @@ impl fmt::Display for Settings {
 }
 
 impl Settings {
-    /// Refuses what makes no run, before anything is measured.
+    /// Refuses impossible settings before anything is measured.
     pub(super) fn check(&self) -> Result<(), LabError> {
         let wrong = |what: String| Err(LabError::Setting(what));
         let Self { client, command, depth, connections, rate, .. } = self;
@@ -160,7 +160,7 @@ impl Settings {
         Ok(())
     }
 
-    /// When a run ends.
+    /// Returns the end of a run.
     pub(super) fn until(&self) -> Until {
         let ns = |seconds: f64| (seconds * 1e9) as u64;
         let timed = self.rate.map(|rate| ((rate * self.seconds) as u64).max(self.depth));
@@ -178,10 +178,10 @@ impl Settings {
         }
     }
 
-    /// Whether replies must be read while commands are still written.
+    /// Returns whether replies must be read while commands are still written.
     pub(super) fn reads_while_writing(&self) -> bool {
-        // Whoever writes a long pipeline first has the server hold all its replies. Redis does; a proxy, or a server
-        // with a limit, stops reading when its replies are not taken, and then both ends wait for each other for ever.
+        // A client that writes a long pipeline first makes the server hold all its replies. Redis does so; a proxy, or
+        // a server with a limit, stops reading when its replies are not taken, and then both ends deadlock.
         self.part == Part::Long || self.depth > MOST_AT_ONCE
     }
 }

@@ -1,10 +1,11 @@
-//! Many connections on one thread, or one that reads while it writes; in a circle, or at intended times.
+//! Many connections on a single thread, or a connection that reads while it writes; in a closed loop, or at intended
+//! times.
 //!
 //! ```text
 //!   wait for events ──> read what has come ──> a batch is whole: write the next one ──> wait for events
 //! ```
-//! The kernel tells of news once (edge-triggered). A connection in a circle has no news between its last reply and its
-//! next batch, so that a batch costs a write and a read, and a share of a wait.
+//! The kernel reports an event once (edge-triggered). A connection in a closed loop has no event between its last reply
+//! and its next batch, so a batch costs a write and a read, and a share of a wait.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -18,16 +19,16 @@ use tickpath_clock::Clock;
 use super::load::{BUFFER_BYTES, Block, Link, PipelineRole, Tally, closed};
 use crate::address::PATIENCE;
 
-/// A wait for events ends at a whole millisecond: this long before an intended time it is polled instead.
+/// Time before an intended time from which the thread polls: a wait for events ends at a whole millisecond.
 const POLLED_NS: i64 = 2_000_000;
 
-/// The first intended time lies so far ahead.
+/// Time from the start to the first intended time.
 const LEAD_NS: u64 = 1_000_000;
 
-/// A batch may be this late, or one interval, before it counts as late.
+/// Max lateness of a batch that does not count as late, if the interval is shorter.
 const ALLOWANCE_NS: f64 = 10_000.0;
 
-/// Batches over all links.
+/// Sends batches over all links.
 pub(super) fn run(role: &PipelineRole, block: &Block, links: &mut [Link], tally: &mut Tally) -> io::Result<()> {
     let poll = Poll::new()?;
     let mut senders = Vec::with_capacity(links.len());
@@ -53,14 +54,14 @@ struct Many<'a> {
     poll: Poll,
     senders: Vec<Sender<'a>>,
     buffer: Vec<u8>,
-    /// Batches on their way.
+    /// Batches in flight.
     unanswered: u64,
-    /// When something came last, in ticks.
+    /// The time of the last event, in ticks.
     news: u64,
 }
 
 impl Many<'_> {
-    /// Each connection sends its next batch when the one before is answered.
+    /// Sends each connection's next batch when its previous batch is answered.
     fn in_a_circle(&mut self, mut events: Events) -> io::Result<()> {
         let now = self.tally.first;
         for number in 0..self.senders.len() {
@@ -81,7 +82,7 @@ impl Many<'_> {
         Ok(())
     }
 
-    /// A batch at each intended time, the connections in turn, whatever is still unanswered.
+    /// Sends a batch at each intended time, the connections in turn, whatever is still outstanding.
     fn at_times(&mut self, mut events: Events, interval_ns: f64) -> io::Result<()> {
         let (clock, mut number, mut more) = (self.tally.clock, 0u64, true);
         let start = self.tally.first + clock.calibration().ticks_of_ns(LEAD_NS);
@@ -102,7 +103,7 @@ impl Many<'_> {
             if !more && self.unanswered == 0 {
                 break;
             }
-            // What has come is looked at after every batch, however late the batches are.
+            // Received bytes are read after every batch, however late the batches are.
             let timeout = match left_ns {
                 _ if !more => PATIENCE,
                 POLLED_NS.. => Duration::from_nanos((left_ns - POLLED_NS / 2) as u64),
@@ -122,7 +123,7 @@ impl Many<'_> {
     fn begin(&mut self, number: usize, intended: u64, now: u64) -> io::Result<bool> {
         let Some(commands) = self.tally.next(now) else { return Ok(false) };
         if self.unanswered == 0 {
-            // Silence counts from the first question.
+            // Silence counts from the first request.
             self.news = now;
         }
         self.tally.sent += commands;
@@ -135,7 +136,7 @@ impl Many<'_> {
         Ok(true)
     }
 
-    /// Writes and reads as far as it goes now, and gives the time after that.
+    /// Writes and reads as far as possible now, and returns the time after that.
     fn turn(&mut self, number: usize, has_room: bool, has_ended: bool) -> io::Result<u64> {
         let sender = &mut self.senders[number];
         if has_room {
@@ -151,7 +152,7 @@ impl Many<'_> {
         Ok(now)
     }
 
-    /// Asks for room to be told of only while something is left to write: room comes with every reply.
+    /// Registers for write readiness only while bytes are left to write, because every reply makes room.
     fn watch(&mut self, number: usize) -> io::Result<()> {
         let sender = &mut self.senders[number];
         let wants_room = sender.left > 0;
@@ -183,24 +184,24 @@ impl Many<'_> {
     }
 }
 
-/// A batch that is on its way.
+/// A batch in flight.
 struct Batch {
     intended: u64,
     sent: u64,
-    /// How many replies the connection has had when this one is answered.
+    /// The connection's total of replies when this batch is answered.
     last: u64,
 }
 
-/// One connection of many.
+/// A connection among many.
 struct Sender<'a> {
     link: &'a mut Link,
     waiting: VecDeque<Batch>,
-    /// Replies that were asked for.
+    /// The total of requested replies.
     expected: u64,
-    /// Bytes still to write, and where in the block they begin.
+    /// Bytes still to write, and their offset in the block.
     left: u64,
     at: usize,
-    /// Whether the kernel tells when there is room to write.
+    /// Whether the kernel reports room to write.
     watches_room: bool,
 }
 
@@ -209,7 +210,7 @@ impl<'a> Sender<'a> {
         Self { link, waiting: VecDeque::new(), expected: 0, left: 0, at: 0, watches_room: false }
     }
 
-    /// Writes until nothing is left, or no room.
+    /// Writes until nothing is left, or the socket is full.
     fn write(&mut self, block: &Block, calls: &mut u64) -> io::Result<()> {
         while self.left > 0 {
             let rest = &block.bytes[self.at..];
@@ -228,7 +229,7 @@ impl<'a> Sender<'a> {
         Ok(())
     }
 
-    /// Reads until nothing is there; to the end if the server has closed the connection.
+    /// Reads until nothing is there, or to the end if the server has closed the connection.
     fn read(&mut self, buffer: &mut [u8], has_ended: bool, calls: &mut u64) -> io::Result<()> {
         loop {
             *calls += 1;
@@ -236,7 +237,7 @@ impl<'a> Sender<'a> {
                 Ok(0) => return Err(closed()),
                 Ok(bytes) => {
                     self.link.intake.take(&buffer[..bytes])?;
-                    // A read that leaves room in the buffer has emptied the socket: what comes later is news again.
+                    // A read that leaves room in the buffer has emptied the socket: later bytes cause another event.
                     if bytes < buffer.len() && !has_ended {
                         return Ok(());
                     }
@@ -248,7 +249,7 @@ impl<'a> Sender<'a> {
         }
     }
 
-    /// The oldest batch, if its last reply is there.
+    /// Returns the oldest batch, if its last reply has arrived.
     fn answered(&mut self) -> Option<Batch> {
         let received = self.link.intake.received();
         let is_answered = self.waiting.front().is_some_and(|batch| batch.last <= received);

@@ -1,4 +1,4 @@
-//! The server that is measured, and the key that a run has on it.
+//! The measured server, and the key of a run on it.
 
 use std::fs;
 
@@ -11,30 +11,30 @@ use tickpath_harness::{Lab, LabError};
 use tickpath_result::Run;
 use tickpath_scratch::redis::Server;
 
-/// A server, looked at once.
+/// A server, inspected once.
 #[derive(Debug, Clone)]
 pub struct Target {
     name: String,
-    /// Straight to the server.
+    /// The direct address of the server.
     direct: Address,
-    /// The way that the generator takes; through a proxy if the server is to seem far away.
+    /// The address that the generator uses; a proxy's if the server is to seem far away.
     way: Address,
     rtt_ms: Option<f64>,
     version: String,
-    /// Its process, if that is on this machine.
+    /// The server's process id, if the process is on this machine.
     pid: Option<u32>,
-    /// Connections that others have to it.
+    /// The number of other clients' connections to it.
     others: u64,
 }
 
 impl Target {
-    /// Somebody's server.
+    /// Inspects a user's server.
     pub fn at(url: &str) -> Result<Self, LabError> {
         let address = Address::parse(url)?;
         Self::look(address.name(), address)
     }
 
-    /// A scratch server; by its Unix socket if it has one.
+    /// Inspects a scratch server, by its Unix socket if it has one.
     pub fn scratch(server: &Server) -> Result<Self, LabError> {
         let (name, url) = match server.unix_url() {
             Some(url) => ("redis+unix://", url),
@@ -43,32 +43,32 @@ impl Target {
         Self::look(name.to_owned(), Address::parse(&url)?)
     }
 
-    /// The same server behind a proxy.
+    /// Returns the same server behind a proxy.
     pub fn through(&self, proxy: &Proxy) -> Self {
         Self { way: self.direct.through(proxy.address()), rtt_ms: Some(proxy.rtt_ms()), ..self.clone() }
     }
 
-    /// `HOST:PORT`; none of a server that is reached by a Unix socket.
+    /// Returns `HOST:PORT`; `None` for a server that is reached by a Unix socket.
     pub fn endpoint(&self) -> Option<String> {
         self.direct.socket().is_none().then(|| self.direct.endpoint())
     }
 
-    /// The way that the generator takes.
+    /// Returns the address that the generator uses.
     pub(super) fn way(&self) -> &Address {
         &self.way
     }
 
-    /// Its process, if that is on this machine.
+    /// Returns the server's process id, if the process is on this machine.
     pub(super) fn pid(&self) -> Option<u32> {
         self.pid
     }
 
-    /// What it has used of the machine so far.
+    /// Returns the server's resource usage so far.
     pub(super) fn usage(&self) -> Usage {
         self.pid.map(Usage::of).unwrap_or_default()
     }
 
-    /// What a run should say of it.
+    /// Adds the server's description to a run.
     pub(super) fn describe(&self, run: &mut Run) {
         run.target = self.name.clone();
         run.software.server = Some("redis-server".to_owned());
@@ -99,26 +99,27 @@ impl Target {
             rtt_ms: None,
             version: about.get("redis_version").cloned().unwrap_or_else(|| "unknown".to_owned()),
             pid: pid.filter(|pid| is_a_server(*pid)),
-            // One of them is this look.
+            // This inspection's own connection does not count.
             others: connected.unwrap_or(1).saturating_sub(1),
         })
     }
 }
 
-/// A process of the number that the server names may be another one, if the server is on another machine.
+/// Returns whether a process is a Redis server: on another machine the server's process id may belong to another
+/// process here.
 fn is_a_server(pid: u32) -> bool {
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     ["redis", "valkey", "keydb"].iter().any(|server| name.starts_with(server))
 }
 
-/// A key of ours, which is on the server only as long as this value.
+/// A key of ours, which exists on the server only as long as this value.
 pub(super) struct Key {
     name: String,
     control: Control,
 }
 
 impl Key {
-    /// Refuses a key that is there, and makes it hold what a command needs.
+    /// Refuses an existing key, and sets the initial value that a command needs.
     pub fn claim(lab: &Lab<'_>, target: &Target, command: Command) -> Result<Self, LabError> {
         let name = format!("tickpath:{}:pipeline", lab.name);
         let mut control = Control::open(&target.direct)?;
@@ -135,22 +136,22 @@ impl Key {
         Ok(key)
     }
 
-    /// What it is called.
+    /// Returns the key's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// A connection beside the generator's.
+    /// Returns the connection beside the generator's.
     pub fn control(&mut self) -> &mut Control {
         &mut self.control
     }
 
-    /// The number that it holds; none if it holds none, or the server is gone.
+    /// Returns the number that the key holds; `None` without a number, or if the server is gone.
     pub fn number(&mut self) -> Option<i64> {
         self.control.ask(&["GET", &self.name]).ok()?.number()
     }
 
-    /// Has the server keep the script, and gives its digest.
+    /// Loads the script into the server, and returns its digest.
     pub fn load_script(&mut self) -> Result<String, LabError> {
         match self.control.ask(&LOAD_SCRIPT)? {
             Reply::Text(digest) => Ok(digest),
@@ -163,7 +164,7 @@ impl Key {
 
 impl Drop for Key {
     fn drop(&mut self) {
-        // A server that has gone keeps what it has; the run's own error says so.
+        // A server that is gone keeps its key; the run's own error reports that.
         let _ = self.control.ask(&["DEL", &self.name]);
     }
 }

@@ -1,4 +1,4 @@
-//! What a process takes from the machine, as the kernel counts it.
+//! Resource usage of a process, as counted by the kernel.
 
 use std::fs;
 use std::path::Path;
@@ -6,32 +6,32 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use tickpath_clock::sleep_ns;
 
-/// What a process, all its threads together, has taken so far; none where the kernel does not tell.
+/// Usage of a process with all its threads so far; `None` where the kernel does not report it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Usage {
-    /// Time on a processor, in nanoseconds.
+    /// CPU time, in nanoseconds.
     pub cpu_ns: Option<u64>,
-    /// How often it left a processor, of its own will or not.
+    /// Context switches, voluntary or not.
     pub switches: Option<u64>,
-    /// System calls. Of another process those that read and write; its waits for events are not counted by anybody.
+    /// System calls. For another process only reads and writes; no counter covers its waits for events.
     pub calls: Option<u64>,
 }
 
 impl Usage {
-    /// Of another process.
+    /// Returns the usage of another process.
     pub fn of(pid: u32) -> Self {
         Self { cpu_ns: of_threads(pid, cpu_ns), switches: of_threads(pid, switches), calls: reads_and_writes(pid) }
     }
 
-    /// Of this process.
+    /// Returns the usage of this process.
     pub fn own() -> Self {
-        // The kernel adds a running thread's time up when it leaves its processor, or at a tick that may be 4 ms away.
+        // The kernel updates a running thread's time when it leaves its CPU, or at a tick that may be 4 ms away.
         sleep_ns(1);
-        // Sockets are read and written by calls that the kernel does not count: whoever makes them does.
+        // The kernel does not count the calls that read and write sockets: their caller counts them.
         Self { calls: None, ..Self::of(std::process::id()) }
     }
 
-    /// What was taken since an earlier look.
+    /// Returns the usage since an earlier reading.
     pub fn since(self, before: Self) -> Self {
         let taken = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before?));
         Self {
@@ -41,7 +41,7 @@ impl Usage {
         }
     }
 
-    /// Whether nothing is known.
+    /// Returns whether nothing is known.
     pub fn is_unknown(&self) -> bool {
         *self == Self::default()
     }
@@ -65,7 +65,7 @@ fn reads_and_writes(pid: u32) -> Option<u64> {
     sum_of(Path::new(&format!("/proc/{pid}/io")), ["syscr:", "syscw:"])
 }
 
-/// The sum of two lines of a file.
+/// Returns the sum of two lines of a file.
 fn sum_of(file: &Path, names: [&str; 2]) -> Option<u64> {
     let text = fs::read_to_string(file).ok()?;
     let field = |name: &str| -> Option<u64> {

@@ -1,4 +1,4 @@
-//! Workloads of Redis, against a real server and with clients as people have them.
+//! Workloads of Redis, against a real server and with the usual clients.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ impl Progress for Silent {
 
 #[test]
 fn clients_in_go_get_what_they_set() {
-    // No process of this program is needed.
+    // The lab starts no process of this program.
     let lab = Lab::new(PathBuf::from("/nonexistent"), &Silent).expect("a lab can be made");
     let mut result = ResultFile::new("clients", "", "");
     let settings = Settings {
@@ -29,7 +29,7 @@ fn clients_in_go_get_what_they_set() {
         proxy_cpu: None,
     };
     run(&lab, &settings, &mut result).expect("it runs");
-    // Over TCP and over a Unix socket: one worker, a hundred of them with four pairs each, and a pipeline.
+    // Over TCP and over a Unix socket: a single worker, a hundred workers with four pairs each, and a pipeline.
     let pairs: Vec<u64> = result.runs.iter().map(|run| run.counts.received).collect();
     assert_eq!(pairs, [50, 400, 50, 50, 400, 50]);
     for run in &result.runs {

@@ -1,6 +1,6 @@
-//! Models of the lanes between two processes: a ring that fills and goes around, and who sleeps on either side of it.
-//! How they ring is the code of `laned.rs`, over a bell instead of a socket. At most four of the threads' switches are
-//! forced, unless `LOOM_MAX_PREEMPTIONS` says otherwise.
+//! Models of the lanes between two processes: a ring that fills and wraps around, with a sleeper on either side. The
+//! ringing is the code of `laned.rs`, over a bell instead of a socket. At most four preemptions, unless
+//! `LOOM_MAX_PREEMPTIONS` says otherwise.
 
 use std::io::{self, Read, Write};
 
@@ -12,11 +12,11 @@ use crate::laned::Laned;
 use crate::lanes::{BYTES, Lanes};
 use crate::region::Region;
 
-/// Records that fill the ring: of its four lines one stays free.
+/// Records that fill the ring: one of its four lines stays free.
 const FULL: u64 = 3;
 
-/// Says a line and a half, around the ring's end, to one who listens: the ring is full, or has room; what lies in it are
-/// lines, or a line and a half, too.
+/// Sends a line and a half, around the ring's end, to a receiver: the ring is full, or has room; its records are lines,
+/// or a line and a half, too.
 #[test]
 fn what_is_said_in_a_lane_is_heard_whole_and_in_order() {
     for (lengths, heard_before) in [(&[16, 16, 16][..], 0), (&[16, 16, 16], 2), (&[96, 16], 0)] {
@@ -50,7 +50,7 @@ fn what_is_said_in_a_lane_is_heard_whole_and_in_order() {
     }
 }
 
-/// One says two things, the other sleeps until it has heard them.
+/// One side sends two messages, the other sleeps until it has received them.
 #[test]
 fn who_sleeps_is_rung_for_news() {
     bounded(|| {
@@ -69,7 +69,7 @@ fn who_sleeps_is_rung_for_news() {
     });
 }
 
-/// One hears what has filled the ring, the other sleeps until all that it has to say has found room.
+/// One side receives the records that filled the ring, the other sleeps until all its bytes have found room.
 #[test]
 fn who_waits_for_room_is_rung() {
     bounded(|| {
@@ -86,7 +86,7 @@ fn who_waits_for_room_is_rung() {
     });
 }
 
-/// Both sleep when they can do nothing, on a ring that is full.
+/// Both sides sleep when they can do nothing, on a full ring.
 #[test]
 fn both_sides_of_a_full_ring_wake_each_other() {
     bounded(|| {
@@ -108,13 +108,13 @@ fn bounded(model: impl Fn() + Sync + Send + 'static) {
     builder.check(model);
 }
 
-/// The two ends of two lanes.
+/// Builds the two ends of two lanes.
 fn lanes() -> (Lanes, Lanes) {
     let (here, there) = (Region::without_races(BYTES), Region::without_races(BYTES));
     (Lanes::new(here.clone(), there.clone()), Lanes::new(there, here))
 }
 
-/// The same, with a bell at each.
+/// Builds the two ends of two lanes, with a bell at each.
 fn sides() -> (Laned<Socket>, Laned<Socket>) {
     let (speaker, listener) = lanes();
     let (here, there) = (Arc::new(Bell::default()), Arc::new(Bell::default()));
@@ -128,7 +128,7 @@ fn hear(listener: &mut Lanes, heard: &mut Vec<u8>) {
     heard.extend_from_slice(&room[..bytes]);
 }
 
-/// True if something was there.
+/// Receives without waiting; returns true if bytes were there.
 fn hear_now(listener: &mut Laned<Socket>, heard: &mut Vec<u8>) -> bool {
     let mut room = [0; 128];
     match listener.read(&mut room) {
@@ -149,7 +149,7 @@ fn hear_or_sleep(listener: &mut Laned<Socket>, heard: &mut Vec<u8>) {
     }
 }
 
-/// As a client does it: it listens before it speaks, and what rang is looked at before the room is.
+/// Sends all bytes as a client does: it receives before it sends, and checks its bell before the room.
 fn say_all(speaker: &mut Laned<Socket>, mut rest: &[u8]) {
     loop {
         assert!(!hear_now(speaker, &mut Vec::new()), "nobody speaks to who speaks");
@@ -172,13 +172,13 @@ fn sleep(side: &mut Laned<Socket>) {
     side.look_at_socket();
 }
 
-/// A socket through which nothing goes but rings.
+/// A socket that carries only rings.
 struct Socket {
     ours: Arc<Bell>,
     theirs: Arc<Bell>,
 }
 
-/// Rings that nobody has taken yet.
+/// Rings that were not taken yet.
 #[derive(Default)]
 struct Bell {
     rings: Mutex<usize>,
@@ -215,7 +215,7 @@ impl Write for Socket {
     }
 }
 
-/// Two words that differ from those of every other message.
+/// Returns two words that differ from those of every other message.
 fn message(number: u64) -> [u8; 16] {
     [number as u8 + 1; 16]
 }

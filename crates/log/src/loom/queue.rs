@@ -1,5 +1,5 @@
-//! Models of the claim protocol: pullers that share, one that falls, and the writer behind them. Three threads take too
-//! many orders to try them all: at most two of their switches are forced, unless `LOOM_MAX_PREEMPTIONS` says otherwise.
+//! Models of the claim protocol: pullers that share, one that dies, and the writer behind them. Three threads have too
+//! many orders to try them all: at most two preemptions, unless `LOOM_MAX_PREEMPTIONS` says otherwise.
 
 use ::loom::model::Builder;
 use ::loom::sync::Arc;
@@ -15,7 +15,7 @@ use crate::sync::{AtomicU64, Ordering, fence};
 
 const MESSAGES: u64 = 2;
 
-/// The lock of the puller that falls.
+/// States of the lock of the puller that dies.
 const HELD: u64 = 0;
 const FALLEN: u64 = 1;
 
@@ -36,8 +36,8 @@ fn each_message_goes_to_one_puller_and_the_cursor_follows() {
     });
 }
 
-/// One puller claims what it can, finishes some of it and falls at any moment; the other gets the rest, each message
-/// once, and knows which of them were had before.
+/// One puller claims as many messages as it can, finishes some and dies at any moment; the other receives the rest,
+/// each message once, and knows which of them the first had.
 #[test]
 fn what_a_fallen_puller_leaves_comes_again() {
     for finishes in 0..=2 {
@@ -63,7 +63,7 @@ fn what_a_fallen_puller_leaves_comes_again() {
     }
 }
 
-/// What was handed over for good never comes again, and holds nobody.
+/// Messages handed over for good are never redelivered, and block no puller.
 #[test]
 fn what_a_fallen_puller_has_taken_is_done() {
     bounded(|| {
@@ -84,8 +84,8 @@ fn what_a_fallen_puller_has_taken_is_done() {
     });
 }
 
-/// The writer wants the segment of the first message while one puller falls with it and the other takes it over: it
-/// stays as it is until it is done, and then makes room.
+/// The writer needs the segment of the first message while one puller dies with it and the other takes it over: the
+/// segment stays unchanged until the message is done, and is then recycled.
 #[test]
 fn the_writer_recycles_only_what_is_done() {
     bounded(|| {
@@ -122,14 +122,14 @@ fn bounded(model: impl Fn() + Sync + Send + 'static) {
     builder.check(model);
 }
 
-/// The words of a queue of two messages, which are there.
+/// Builds the words of a queue of two messages, both present.
 fn group(control: Control) -> Claims {
     let claims = Claims::new(Region::heap(Claims::bytes(MESSAGES)), control, MESSAGES);
     claims.restore(0, MESSAGES);
     claims
 }
 
-/// Claims what it can, finishes the first `finishes` of that, and drops its lock with its last breath.
+/// Claims as many messages as it can, finishes the first `finishes` of them, and drops its lock last.
 fn fall(claims: &Claims, lock: &AtomicU64, delivery: Delivery, finishes: usize) -> Vec<u64> {
     let owner = claims.join(1, delivery);
     let claimed: Vec<u64> = (0..MESSAGES).filter(|&sequence| claims.claim(sequence, owner).is_some()).collect();
@@ -138,7 +138,7 @@ fn fall(claims: &Claims, lock: &AtomicU64, delivery: Delivery, finishes: usize) 
     claimed
 }
 
-/// True if the lock had fallen.
+/// Ends the dead puller's slot; returns true if its lock was free.
 fn bury_fallen(claims: &Claims, lock: &AtomicU64) -> bool {
     let has_fallen = lock.load(Ordering::Acquire) == FALLEN;
     if has_fallen {
@@ -149,7 +149,7 @@ fn bury_fallen(claims: &Claims, lock: &AtomicU64) -> bool {
     has_fallen
 }
 
-/// Claims what it can.
+/// Claims as many messages as it can.
 fn take(claims: &Claims, owner: Claimant, taken: &mut Vec<(u64, Claim)>) {
     taken.extend((0..MESSAGES).filter_map(|sequence| Some((sequence, claims.claim(sequence, owner)?))));
 }
@@ -162,12 +162,12 @@ fn claim_and_finish(claims: &Claims, owner: Claimant) -> Vec<u64> {
     taken.into_iter().map(|(sequence, _)| sequence).collect()
 }
 
-/// Reads each message where it lies, after it was claimed, as pullers do.
+/// Reads each message in place, after it was claimed, as pullers do.
 fn read_and_finish(regions: &[Region], claims: &Claims, owner: Claimant) -> Vec<(u64, Claim)> {
     let mut taken = Vec::new();
     for sequence in 0..MESSAGES {
         let Some(mut follower) = enter(regions, sequence, 1) else {
-            // Pairs with the writer's release of the generation, which it changes after its look at the cursor.
+            // Pairs with the writer's release of the generation, which it changes after its check of the cursor.
             fence(Ordering::Acquire);
             assert!(claims.cursor() > sequence, "message {sequence} is gone, and was not done");
             continue;
@@ -186,7 +186,8 @@ fn read_and_finish(regions: &[Region], claims: &Claims, owner: Claimant) -> Vec<
     taken
 }
 
-/// Each message was finished by the fallen puller, or is ours, once, and marked if the fallen one had it.
+/// Checks that each message was finished by the dead puller, or received once by the other, and marked if the dead one
+/// had it.
 fn check_shares(claimed: &[u64], finishes: usize, ours: &[(u64, Claim)]) {
     let (finished, left) = claimed.split_at(finishes.min(claimed.len()));
     for sequence in 0..MESSAGES {

@@ -1,4 +1,4 @@
-//! Where a reader begins, and what others see of where it is.
+//! Start position of a reader, and its published cursor.
 
 use tickpath_clock::relax;
 
@@ -13,15 +13,15 @@ use crate::sync::{Ordering, fence};
 use crate::{OpenError, Policy, ReadError, files};
 
 impl Reader {
-    /// From here on the cursor that others see, and that holds the writer, moves only by [`Self::confirm`].
+    /// Freezes the published cursor, which gates the writer: from here on it moves only by [`Self::confirm`].
     pub fn hold_cursor(&mut self) {
         if let Some(slot) = &mut self.slot {
             slot.follows = false;
         }
     }
 
-    /// All messages before this number are safe elsewhere: they need not be kept for this reader. Never moves the cursor
-    /// back, nor beyond what was read.
+    /// Confirms all messages before this sequence number as safe elsewhere: they need not be kept for this reader.
+    /// Never moves the cursor back, nor beyond the messages read.
     pub fn confirm(&self, sequence: u64) {
         if let Some(slot) = self.slot.as_ref().filter(|slot| !slot.born.is_elsewhere()) {
             let sequence = sequence.min(self.follower.sequence());
@@ -31,7 +31,7 @@ impl Reader {
         }
     }
 
-    /// Tells others where we are, if our reading is to tell it.
+    /// Publishes the cursor, if it follows the reads.
     #[inline(always)]
     pub(super) fn publish_cursor(&self) -> Result<(), ReadError> {
         self.refuse_fork()?;
@@ -41,7 +41,7 @@ impl Reader {
         Ok(())
     }
 
-    /// A forked child has our cursor, and may not move it: what it reads could be recycled under it.
+    /// Rejects a forked child: moving the shared cursor would let messages be recycled that the other process still reads.
     #[inline(always)]
     pub(super) fn refuse_fork(&self) -> Result<(), ReadError> {
         match &self.slot {
@@ -96,7 +96,7 @@ impl Reader {
         self.slot = Some(slot);
     }
 
-    /// Moves to the start that was asked for; on a gated log with the cursor in front, so that it is pinned.
+    /// Moves to the requested start; on a gated log publishes the cursor first, so that the segment is pinned.
     pub(super) fn go_to(&mut self, start: Start) -> Result<(), OpenError> {
         let start = self.resolve(start);
         for _ in 0..tries(self.others) {
@@ -127,7 +127,7 @@ impl Reader {
         Err(OpenError::Damaged { place: self.place.clone(), what: "no segment stays long enough to enter".to_owned() })
     }
 
-    /// Where the mandatory reader's cursor stands is a number; others have none from before.
+    /// Replaces [`Start::Cursor`] by the mandatory reader's cursor; other readers have none from before.
     fn resolve(&self, start: Start) -> Start {
         match (&self.slot, start) {
             (Some(slot), Start::Cursor) if slot.is_mandatory() => Start::Sequence(slot.cursor()),
@@ -136,7 +136,7 @@ impl Reader {
         }
     }
 
-    /// Publishes the cursor so that a gated writer must see it, before the generation is looked at again.
+    /// Publishes the cursor so that a gated writer must see it, before the generation is checked again.
     fn pin(&self, start: Start) {
         let Some(slot) = &self.slot else { return };
         let first = self.follower.sequence();
@@ -144,7 +144,7 @@ impl Reader {
             Start::Sequence(wanted) if slot.is_mandatory() => wanted.max(first),
             _ => first,
         };
-        // The mandatory reader's cursor has held the writer all the time: killed here, it must have lost no ground.
+        // The mandatory reader's cursor has gated the writer all the time: a kill here must not lose messages.
         if !slot.is_mandatory() {
             slot.move_to(at);
         } else if at < slot.cursor() {
@@ -154,7 +154,7 @@ impl Reader {
         fence(Ordering::SeqCst);
     }
 
-    /// True if frames stay until our cursor moves.
+    /// Returns true if frames stay until this cursor moves.
     pub(super) fn pins(&self) -> bool {
         match self.shape.policy {
             Policy::Keep => true,
@@ -163,7 +163,7 @@ impl Reader {
         }
     }
 
-    /// Steps over messages before the start. False if it was lapped meanwhile.
+    /// Steps over messages before the start. Returns false if the reader was lapped meanwhile.
     fn skip_to(&mut self, start: Start) -> Result<bool, OpenError> {
         let wanted = match start {
             Start::Oldest | Start::Cursor => return Ok(true),

@@ -1,24 +1,24 @@
-//! Messages that are lent for as long as who has them likes.
+//! Messages lent for as long as their holder keeps them.
 //!
 //! ```text
-//!   Reader ── lend ──> Lent, Lent … ──> their segment, mapped until the last of them has gone
-//!     └── goes on, and is closed
+//!   Reader ── lend ──> Lent, Lent … ──> their segment, mapped until the last of them is dropped
+//!     └── continues, and is closed
 //! ```
 //!
-//! A view of a frame is sound as long as nobody writes to the frame. Of a `keep` log that a reader has found, that is for good:
+//! A view of a frame is sound while no process writes to the frame: in a `keep` log, once read by a reader, for ever:
 //!
-//! * Its writer writes behind the tail only, the lines that it takes and the zeros that it puts there included.
-//! * Who takes the log up after a writer was killed cuts what is behind the last whole frame, or behind the batch that was not
-//!   ended: no reader finds that. Who does so in a later boot may also cut what was never known to be on the disk, behind a
-//!   piece that is missing; a reader that began behind that piece has found it. Such a message is copied ([`Lent::is_copy`]).
-//! * Who removes the log, or moves it away, leaves the mapped file as it is. A fork has the same pages.
+//! * Its writer writes behind the tail only, including the lines that it takes and the zeros that it puts there.
+//! * A writer that resumes the log after a kill cuts what is behind the last whole frame, or behind an unfinished
+//!   batch: no reader returns that. In a later boot it may also cut data never known to be on the disk, behind a
+//!   missing piece; a reader that began behind the piece has returned it. Such a message is copied ([`Lent::is_copy`]).
+//! * Removing or moving the log leaves the mapped file as it is. A fork has the same pages.
 //!
-//! In a `fail` log a frame stays while a cursor holds it, and a cursor is a process's: a fork would read on when its parent has
-//! moved it, or has died, and the writer had written there. So nothing of it is lent but to [`Reader::next`], until the next
-//! call; and no writer waits for a message that somebody forgot.
+//! In a `fail` log a frame stays while a cursor holds it, and a cursor belongs to a process: a fork would read a frame
+//! after its parent has moved the cursor, or died, and the writer has overwritten it. So such a frame is lent only by
+//! [`Reader::next`], until the next call; and no writer waits for a forgotten message.
 //!
-//! As for any reader of a log that only programs of ours write: who truncates its file ends whoever then looks at a message in
-//! what is gone (SIGBUS), and who writes into the file by other means changes what was lent.
+//! As with any reader of a log that only trusted programs write: truncating the file kills a process that then reads a
+//! lent message in the missing part (SIGBUS), and writing into the file by other means changes lent messages.
 
 use std::fmt;
 
@@ -27,25 +27,25 @@ use crate::follow::FrameAt;
 use crate::region::Region;
 use crate::{Policy, ReadError};
 
-/// What a reader finds whose messages are lent.
+/// Result of a read that lends its message.
 #[derive(Debug)]
 pub enum NextLent {
     /// A message.
     Message(Lent),
-    /// Exactly so many messages are gone.
+    /// Number of messages lost.
     Gap(u64),
-    /// Nothing new.
+    /// No new message.
     Empty,
 }
 
-/// A message that stays as it is until this is dropped, whatever becomes of its reader, its writer and the log's name. Its
-/// segment stays mapped for it.
+/// A message that stays unchanged until this is dropped, independent of its reader, its writer and the log's name.
+/// Keeps its segment mapped.
 pub struct Lent {
-    /// Its number, from 0, without holes.
+    /// Sequence number: from 0, without gaps.
     pub sequence: u64,
-    /// When it was stamped, in ticks of the log's clock.
+    /// Stamp, in ticks of the log's clock.
     pub stamp: u64,
-    /// What it is.
+    /// Kind of the message.
     pub kind: u8,
     bytes: Bytes,
 }
@@ -56,14 +56,14 @@ enum Bytes {
 }
 
 impl Reader {
-    /// Whether messages can be lent: those of a `keep` log that no stranger may write to.
+    /// Returns true if messages can be lent: those of a `keep` log that no other user may write to.
     #[inline]
     pub fn lends(&self) -> bool {
         self.shape.policy == Policy::Keep && self.is_ours && self.follower.lends()
     }
 
-    /// As [`Self::next`], but a message stays for as long as it is held. None where [`Self::lends`] says no; then nothing was
-    /// taken.
+    /// As [`Self::next`], but a message stays for as long as it is held. Returns none where [`Self::lends`] is false;
+    /// then no message was read.
     pub fn lend(&mut self) -> Result<Option<NextLent>, ReadError> {
         if !self.lends() {
             return Ok(None);
@@ -80,22 +80,22 @@ impl Reader {
         }))
     }
 
-    /// A frame of this segment that was just found.
+    /// Lends a frame of this segment that was just found; copies it if a later boot could cut it.
     fn lent(&self, at: FrameAt) -> Lent {
         if at.sequence >= self.settled {
             return Lent::copied(self.message(at));
         }
-        // SAFETY: it was found, so it is committed; the log grows, so its writer never comes back to it; and whoever takes the
-        // log up cuts nothing before `settled`.
+        // SAFETY: the frame was found, so it is committed; the log grows, so its writer never writes there again; and
+        // resuming the log cuts no frame before `settled`.
         unsafe { Lent::in_place(self.follower.region().clone(), at) }
     }
 }
 
 impl Lent {
-    /// A frame where it lies.
+    /// Lends a frame in place.
     ///
     /// # Safety
-    /// It must be committed, lie in this segment, and never be written to again.
+    /// The frame must be committed, lie in this segment, and never be written to again.
     pub(crate) unsafe fn in_place(segment: Region, at: FrameAt) -> Self {
         let FrameAt { sequence, stamp, kind, length, offset } = at;
         Self { sequence, stamp, kind, bytes: Bytes::InPlace { segment, offset, length } }
@@ -106,20 +106,20 @@ impl Lent {
         Self { sequence, stamp, kind, bytes: Bytes::Copied(payload.into()) }
     }
 
-    /// Its bytes.
+    /// Returns the payload bytes.
     #[inline]
     pub fn payload(&self) -> &[u8] {
         match &self.bytes {
             Bytes::InPlace { segment, offset, length } => {
-                // SAFETY: the frame is committed and never written to again, as `in_place` was promised, and the segment keeps
-                // the memory that it lies in.
+                // SAFETY: the frame is committed and never written to again, as the caller of `in_place` promised, and
+                // the segment keeps its memory mapped.
                 unsafe { segment.view(*offset, *length) }
             }
             Bytes::Copied(copy) => copy,
         }
     }
 
-    /// Whether it does not lie in the log any more: it is of another boot, and could be cut there.
+    /// Returns true if the message is a copy outside the log: it comes from another boot, and could be cut there.
     pub fn is_copy(&self) -> bool {
         matches!(self.bytes, Bytes::Copied(_))
     }

@@ -6,13 +6,13 @@ use crate::control::{Control, MANDATORY};
 use crate::lock::ByteLock;
 use crate::sync::Ordering;
 
-/// A cursor that is ours.
+/// A cursor owned by this reader.
 pub(super) struct Slot {
     pub number: usize,
     pub control: Control,
-    /// The cursor moves as we read, and not by what we confirm.
+    /// Set if the cursor moves with reads, and not by confirmations.
     pub follows: bool,
-    /// A forked child's copy is not the reader.
+    /// Process that opened the reader: detects a forked child, whose copy is not the reader.
     pub born: Birthplace,
     _lock: ByteLock,
 }
@@ -31,7 +31,7 @@ impl Slot {
     }
 
     pub fn move_to(&self, sequence: u64) {
-        // Pairs with the writer's acquire when it gates: all that we read before is read.
+        // Pairs with the writer's acquire when it gates: all earlier reads are finished.
         self.control.cursor(self.number).store(sequence, Ordering::Release);
     }
 }

@@ -1,5 +1,5 @@
-//! How a puller of a queue goes through its log: with no cursor that holds the writer, past what others have claimed,
-//! and without copying anything.
+//! A puller's walk through its log: with no cursor that gates the writer, past messages claimed by others, and without
+//! copying.
 
 use tickpath_clock::relax;
 
@@ -8,28 +8,28 @@ use crate::follow::{FrameAt, Step};
 use crate::guard::Others;
 use crate::{OpenError, Place, ReadError, files};
 
-/// What lies where a puller stands.
+/// Content at a puller's position.
 pub(crate) enum Walked {
-    /// A frame; the puller is behind it now. It is pinned only from when it is claimed.
+    /// A frame; the puller is behind it now. It is pinned only once it is claimed.
     Frame(FrameAt),
-    /// Nothing yet.
+    /// No frame yet.
     Nothing,
     /// The segment was recycled, so all its messages are done.
     Lapped,
 }
 
 impl Reader {
-    /// A reader that holds no writer, and may sleep all the same.
+    /// Opens a reader that gates no writer, and may sleep all the same.
     pub(crate) fn walking(place: &Place) -> Result<Self, OpenError> {
         let mut reader = Self::open(place, Start::Oldest, Registration::Unregistered)?;
         reader.control = Some(files::open_control(place, Others::Trusted)?);
         Ok(reader)
     }
 
-    /// Steps over the next frame, whoever it belongs to.
+    /// Steps over the next frame, claimed or not.
     #[inline(always)]
     pub(crate) fn walk(&mut self) -> Result<Walked, ReadError> {
-        // However fast a writer ends its segments, it has us go round the ring once at most.
+        // Goes round the ring at most once, however fast the writer ends its segments.
         let mut segments = self.segments.ring_len().unwrap_or(u64::MAX);
         loop {
             match self.follower.pass()? {
@@ -48,14 +48,14 @@ impl Reader {
         }
     }
 
-    /// A frame of this segment that the caller has walked over and then claimed.
+    /// Returns a frame of this segment that the caller has walked over and then claimed.
     #[inline(always)]
     pub(crate) fn claimed(&self, at: FrameAt) -> Result<Message<'_>, ReadError> {
         let payload = self.follower.claimed(at)?;
         Ok(Message { sequence: at.sequence, stamp: at.stamp, kind: at.kind, payload })
     }
 
-    /// Goes to this sequence number, or to the oldest that is there if it has gone.
+    /// Moves to this sequence number, or to the oldest message if it was recycled.
     #[cold]
     pub(crate) fn seek(&mut self, wanted: u64) -> Result<(), ReadError> {
         let segment = self.follower.index();
@@ -75,20 +75,20 @@ impl Reader {
         Err(ReadError::Damaged { sequence: wanted, segment, offset: self.follower.offset(), what })
     }
 
-    /// Steps over the frames of this segment before the wanted one. False if it was lapped meanwhile.
+    /// Steps over the frames of this segment before the wanted one. Returns false if the reader was lapped meanwhile.
     fn walk_to(&mut self, wanted: u64) -> Result<bool, ReadError> {
         while self.follower.sequence() < wanted {
             match self.follower.pass()? {
                 Step::Frame(_) => {}
                 Step::Lapped => return Ok(false),
-                // It begins the next segment, or is still to be pushed.
+                // The wanted message begins the next segment, or is still to be pushed.
                 Step::Empty | Step::End => break,
             }
         }
         Ok(true)
     }
 
-    /// Enters the next segment, or says what is there instead.
+    /// Enters the next segment, or returns what prevents it.
     #[cold]
     fn walk_on(&mut self) -> Result<Option<Walked>, ReadError> {
         let segment = self.follower.index() + 1;

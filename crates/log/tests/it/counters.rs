@@ -1,4 +1,4 @@
-//! Counters in shared memory: what is counted is read, by names, and nobody is misled by a file that is none.
+//! Counters in shared memory: counts are read by name, and a file that holds none is rejected.
 
 use std::fs;
 
@@ -55,7 +55,7 @@ fn what_are_no_counters_is_refused_and_a_file_cut_short_ends_nobody() {
     let file = place.dir().join("words");
     let whole = fs::read(&file).expect("it can be read");
     let reader = CountersReader::open(&place).expect("they are there");
-    // Every word of header and names, with bits that cannot be, and every length.
+    // Every word of header and names, with impossible bits, and every length.
     for at in (0..64 + 2 * 64).step_by(8) {
         for wrong in [u64::MAX, 1 << 63, 1 << 40, 0] {
             let mut bytes = whole.clone();

@@ -19,7 +19,7 @@ fn a_fork_does_not_publish() {
             || matches!(writer.publish_batch(0, 16, &[b"x"]), Err(e) if matches!(e.error, PublishError::Forked))
         ));
         assert!(in_a_fork(|| matches!(writer.room_for(9), Err(PublishError::Forked))));
-        // Behind the tail, as if the writer had gone on meanwhile.
+        // Behind the tail, as if the writer had continued meanwhile.
         let data = std::fs::OpenOptions::new().write(true).open(scratch.data()).expect("the log is there");
         data.write_all_at(&[7; 1000], 4096 + 2000).expect("a page");
         let before = std::fs::read(scratch.data()).expect("the log is there");
@@ -83,17 +83,17 @@ fn a_fork_does_not_use_a_queue() {
     assert_eq!(pull(&mut puller, 9), [(0, true), (1, false)], "the fork has acknowledged nothing");
 }
 
-/// Seconds after which a child that hangs is ended.
+/// Seconds after which a stalled child is killed.
 const MOST_SECONDS: u32 = 60;
 
-/// True if the work is true in a child, which is ended if it hangs. It must neither panic nor print: other threads may have
-/// held locks. To allocate is fine, for the C library knows of forks.
+/// Returns true if `work` does in a child, which is killed if it hangs. It must neither panic nor print: other threads
+/// may have held locks. It may allocate, because the C library handles forks.
 pub fn in_a_fork(work: impl FnOnce() -> bool) -> bool {
-    // SAFETY: the child runs `work` alone, which does nothing that another thread of ours could stand in the way of, and
-    // ends without running anything of the parent's.
+    // SAFETY: the child runs `work` alone, which needs no lock of another thread, and ends without running anything of
+    // the parent's.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        // SAFETY: a signal that nobody handles ends this process then.
+        // SAFETY: without a handler the signal ends this process.
         unsafe { libc::alarm(MOST_SECONDS) };
         let good = work();
         // SAFETY: ends this process at once.
@@ -101,7 +101,7 @@ pub fn in_a_fork(work: impl FnOnce() -> bool) -> bool {
     }
     assert!(child > 0, "no fork: {}", std::io::Error::last_os_error());
     let mut status = 0;
-    // SAFETY: the child is ours, and `status` a valid place for its end.
+    // SAFETY: the process is a child of this test, and `status` a valid place for its end.
     assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
     libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0
 }

@@ -61,7 +61,7 @@ fn owned(mut scratch: Scratch) -> Scratch {
     scratch
 }
 
-/// Of a log that names a mandatory reader, made for the numbers from 5 on: while that reader is there, and away.
+/// For a log with a mandatory reader, made for the numbers from 5 on: while that reader is there, and away.
 #[test]
 fn a_mandatory_reader_is_as_the_page_says() {
     let fields = fields();
@@ -87,7 +87,7 @@ fn a_mandatory_reader_is_as_the_page_says() {
     }
 }
 
-/// Four messages, of which the first puller holds number 0, and the second one has taken number 1.
+/// Four messages: the first puller holds number 0, and the second has taken number 1.
 #[test]
 fn the_files_of_a_queue_are_as_the_page_says() {
     let fields = fields();
@@ -151,7 +151,7 @@ impl File<'_> {
         assert_eq!((owner, self.word(0, "header.first_sequence")), ([71, 72, 73], 0));
     }
 
-    /// Of a log that grows: one segment was opened, and two messages are on the disk.
+    /// Checks the marks of a log that grows: one segment was opened, and two messages are on the disk.
     fn marks(&self, grows: bool) {
         for (mark, bytes) in [("opened", 24), ("firm", 24)] {
             let start = self.fields[if mark == "opened" { "opened.boot_id" } else { "firm.segment" }].0;
@@ -165,7 +165,7 @@ impl File<'_> {
         assert_eq!(firm, if grows { [0, behind, 2] } else { [0; 3] });
     }
 
-    /// The first segment, with messages of 5 and 48 bytes.
+    /// Checks the first segment, with messages of 5 and 48 bytes.
     fn segment(&self, align: usize, crc: bool) {
         let start = HEADER_BYTES;
         assert_eq!(self.word(start, "segment.generation"), 2);
@@ -191,7 +191,7 @@ impl File<'_> {
         assert_eq!(self.word(at, "frame.commit"), 0, "behind the last frame lies a zero");
     }
 
-    /// With one registered reader, ours, that has read the first message and holds the second.
+    /// Checks the control file with one registered reader, which has read the first message and holds the second.
     fn control(&self) {
         assert_eq!(self.field(0, "control.magic"), b"TICKCTL1");
         assert_eq!(self.field(0, "control.sleepers"), [0; 4]);
@@ -205,8 +205,8 @@ impl File<'_> {
         assert_eq!(self.word(cursors + cursor_bytes, "cursor.state"), 0);
     }
 
-    /// Of a ring of three segments of a page, which holds up to 186 frames: the first owner words, the first slots, and
-    /// how many have fallen.
+    /// Checks a ring of three segments of a page, which holds up to 186 frames: the first owner words, the first
+    /// slots, and the number of dead pullers.
     fn queue(&self, owners: [u64; 4], slots: [u64; 3], fallen: u64) {
         assert_eq!(self.field(0, "queue.magic"), b"TICKQUE1");
         assert_eq!(self.word(0, "queue.capacity"), 256);
@@ -229,7 +229,7 @@ impl File<'_> {
     }
 }
 
-/// The rows between the marks of the page.
+/// Returns the rows between the marks of the page.
 fn fields() -> Fields {
     let (_, table) = PAGE.split_once("<!-- offsets -->").expect("the table has a start");
     let (table, _) = table.split_once("<!-- /offsets -->").expect("the table has an end");

@@ -1,4 +1,4 @@
-//! A `fail` topic: registered readers hold the writer, and nobody else does.
+//! A `fail` topic: registered readers hold the writer, and no other process does.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -44,7 +44,7 @@ fn without_a_reader_it_says_so() {
     assert_eq!((writer.readers(), writer.sequence()), (0, 1));
 }
 
-/// Wherever in a segment a reader stops, also right behind the last frame of one that does not fill it, it goes on.
+/// A reader resumes wherever in a segment it stopped, also right behind the last frame of a partly filled one.
 #[test]
 fn a_reader_goes_on_wherever_it_stopped() {
     for length in [48, 100, 176, 700] {
@@ -62,7 +62,7 @@ fn a_reader_goes_on_wherever_it_stopped() {
     }
 }
 
-/// The writer remembers how far the slowest reader was; one that comes later and begins further back counts too.
+/// The writer caches the position of the slowest reader; a later reader that begins further back counts too.
 #[test]
 fn a_late_reader_holds_the_writer_too() {
     for segments in [2, 3, 4, 8] {
@@ -86,7 +86,7 @@ fn a_late_reader_holds_the_writer_too() {
     }
 }
 
-/// Readers that come at the oldest message while the writer recycles: what they have begun to read stays.
+/// Readers that join at the oldest message while the writer recycles: the messages that they have begun to read stay.
 #[test]
 fn readers_come_and_go_while_the_writer_recycles() {
     const MESSAGES: u64 = 100_000;
@@ -144,7 +144,7 @@ fn read_some(reader: &mut Reader, limit: u64) {
     }
 }
 
-/// Publishes until the log is full; gives the sequence number of the message that was refused.
+/// Publishes until the log is full; returns the sequence number of the refused message.
 fn fill(writer: &mut Writer, length: usize) -> u64 {
     for _ in 0..10_000 {
         let sequence = writer.sequence();

@@ -1,4 +1,4 @@
-//! Users who share a log: by the mode that its writer makes it with, and by the name of their group.
+//! Users who share a log: by the mode of its files, and by a named group.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -13,7 +13,7 @@ use crate::strangers::Cleaned;
 const STRANGER: u32 = 65_534;
 const GROUP: u32 = 65_533;
 
-/// The work of a child: says whether it may read, 1 or 0.
+/// Runs the role of a child: sends whether it may read, 1 or 0.
 pub fn child(place: &Place) {
     let read = Reader::open(place, Start::Oldest, Registration::Registered);
     say(u64::from(read.is_ok()));
@@ -41,7 +41,7 @@ fn members_of_a_named_group_may_own_a_log() {
     let _cleaned = Cleaned(scratch.place().dir().to_owned());
     drop(scratch.queue());
     if !rustix::process::geteuid().is_root() {
-        // Only root can make files in another user's name; without a name they are this user's.
+        // Only root can make files in another user's name; without a name they belong to this user.
         read(scratch.place()).expect("it is this user's");
         return;
     }
@@ -77,7 +77,7 @@ fn read(place: &Place) -> Result<(), OpenError> {
     Reader::open(place, Start::Oldest, Registration::Registered).map(drop)
 }
 
-/// Lets a group write to a log, whatever this process's umask is; gives it to an owner and that group if they are named.
+/// Lets a group write to a log, whatever the umask of this process; changes owner and group if they are given.
 fn share(place: &Place, owner: Option<(u32, u32)>) {
     let files = fs::read_dir(place.dir()).expect("it is there").map(|file| file.expect("it is there").path());
     for path in files.chain([place.dir().to_owned()]) {

@@ -1,4 +1,5 @@
-//! A stranger on the other side of a log: it writes what it likes, wherever it likes, and cuts the files under us.
+//! An untrusted process on the other side of a log: it writes anything anywhere, and truncates the files while they
+//! are mapped.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -36,7 +37,7 @@ fn an_honest_writer_is_read_as_ever() {
     }
 }
 
-/// The cursor holds the writer of a lane, so what was handed over stays; but it must be a copy all the same.
+/// The cursor holds the writer of a lane, so a message that was handed over stays; but it must be a copy all the same.
 #[test]
 fn what_it_rewrites_is_a_copy_or_damage() {
     let (mut dice, over) = (Dice::new(seed()), AtomicBool::new(false));
@@ -63,7 +64,7 @@ fn what_it_rewrites_is_a_copy_or_damage() {
     assert!(told > 0, "nothing was damaged: the stranger has not been there");
 }
 
-/// Each segment is nothing but an end mark: whoever goes on by calling itself runs out of stack.
+/// Each segment holds only an end mark: a recursive reader would run out of stack.
 #[test]
 fn end_marks_without_end_are_passed_one_by_one() {
     const SEGMENTS: usize = 4096;
@@ -107,7 +108,7 @@ fn an_impossible_shape_is_refused() {
     }
 }
 
-/// Reading a hole of a file in shared memory would allocate it: a stranger could have us fill the memory.
+/// Reading a hole of a file in shared memory would allocate it: another process could make this one fill the memory.
 #[test]
 fn a_file_with_holes_is_refused() {
     let scratch = Scratch::shared(Policy::Fail, 2);
@@ -147,7 +148,7 @@ fn a_lane_that_is_cut_under_its_reader_is_told() {
     }
 }
 
-/// The same while it is being read: the process lives, and is told by the count alone that it is time to ask.
+/// The same during reading: the process lives, and detects the cut by the count of faults only.
 #[test]
 fn a_cut_in_the_middle_of_reading_ends_nobody() {
     for file in ["data", "control"] {
@@ -222,7 +223,7 @@ fn other_faults_kill_as_before() {
     }
 }
 
-/// Shows that its guard works, then is hit by what no guard is for.
+/// Shows that its guard works, then triggers a fault that no guard covers.
 pub fn child(role: &str, place: &Place) {
     let mut guarded = Reader::open_untrusted(place, Start::Now).expect("the parent has made it");
     let plain = Reader::open(place, Start::Now, Registration::Registered);
@@ -233,9 +234,9 @@ pub fn child(role: &str, place: &Place) {
     if role == "unguarded" {
         plain.next().expect("never said");
     } else {
-        // The standard library lets the first one pass, and so do we.
+        // The standard library lets the first signal pass, and so does the guard.
         for _ in 0..2 {
-            // SAFETY: a signal to ourselves.
+            // SAFETY: a signal to this process.
             unsafe { libc::raise(libc::SIGBUS) };
         }
     }
@@ -243,7 +244,7 @@ pub fn child(role: &str, place: &Place) {
 }
 
 impl Scratch {
-    /// A full lane, whose writer has gone.
+    /// Returns the data file of a full lane, whose writer has ended.
     fn data_of_a_fresh_log(&self) -> std::path::PathBuf {
         let mut writer = self.writer();
         let mut reader = untrusted(self, Start::Now);
@@ -257,7 +258,7 @@ impl Scratch {
     }
 }
 
-/// Ends the stranger also when the test fails.
+/// Ends the hostile thread even if the test fails.
 struct SetAtEnd<'a>(&'a AtomicBool);
 
 impl Drop for SetAtEnd<'_> {
@@ -266,7 +267,7 @@ impl Drop for SetAtEnd<'_> {
     }
 }
 
-/// Changes a few words anywhere behind the header; now and then it puts them right again.
+/// Changes a few words anywhere behind the header; now and then restores them.
 fn scribble(file: &File, dice: &mut Dice) {
     let words = (3 * SEGMENT_BYTES / 8) as u64;
     let at = HEADER_BYTES as u64
@@ -286,7 +287,7 @@ fn scribble(file: &File, dice: &mut Dice) {
     }
 }
 
-/// Reads on until the log is damaged, for so many turns at most; 1 if it is.
+/// Reads until the log is damaged, for so many turns at most; returns 1 if it is.
 fn read_until_damage(reader: &mut Reader, turns: u64) -> u64 {
     for _ in 0..turns {
         match reader.next() {

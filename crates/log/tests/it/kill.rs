@@ -6,7 +6,7 @@ use tickpath_log::{BatchError, Next, Place, Policy, PublishError, Reader, Regist
 use crate::process::{PLACE, POLICY, Process, ROLE, say};
 use crate::{ALL_POLICIES, Dice, Scratch, group, hostile, locks, payload, queue_kill, read_on, seed, tiny};
 
-/// What a child does before it is killed, or at most.
+/// Max turns of a child before it is killed.
 const TURNS: u64 = 1_000_000;
 
 /// Messages of a batch: less than a segment's.
@@ -26,7 +26,7 @@ fn nothing_acknowledged_is_lost() {
             acknowledged = child.lines.rest().or(acknowledged).or(Some(first));
             let writer = scratch.writer();
             let last = acknowledged.expect("at least one is acknowledged");
-            // One may be in the log whose acknowledgement was never written.
+            // The log may hold one message whose acknowledgement was never written.
             assert!((last + 1..=last + 2).contains(&writer.sequence()), "{last} acknowledged, {}", writer.sequence());
             end = writer.sequence();
             let mut reader = scratch.looker(Start::Sequence(read));
@@ -37,7 +37,7 @@ fn nothing_acknowledged_is_lost() {
     }
 }
 
-/// Of a batch that fits a segment all is there or nothing, wherever its writer was killed.
+/// A batch that fits a segment is whole or absent, wherever its writer was killed.
 #[test]
 fn a_batch_is_whole_or_not_there() {
     let mut dice = Dice::new(seed());
@@ -64,7 +64,7 @@ fn a_batch_is_whole_or_not_there() {
     }
 }
 
-/// Reads to where nothing is, over what was missed; what there is comes in whole batches.
+/// Reads to the end of the log, over missed messages; the rest comes in whole batches.
 fn read_past(reader: &mut Reader, mut at: u64) -> u64 {
     loop {
         match reader.next().expect("the log is sound") {
@@ -189,7 +189,7 @@ fn a_killed_sleeper_leaves_nothing() {
     }
 }
 
-/// The work of a child, if this process is one.
+/// Runs the role of a child, if this process is one.
 pub fn child() {
     let Ok(role) = std::env::var(ROLE) else { return };
     let variable = |name| std::env::var(name).expect("the parent has set it");
@@ -221,7 +221,7 @@ fn publish_for_ever(place: &Place, policy: Policy) {
     }
 }
 
-/// Says how far it has read, until it is killed.
+/// Reports the reading position, until it is killed.
 fn read_for_ever(place: &Place) {
     let mut reader = Reader::open(place, Start::Cursor, Registration::Mandatory).expect("the parent writes");
     say(reader.sequence());
@@ -234,7 +234,7 @@ fn read_for_ever(place: &Place) {
     }
 }
 
-/// Registers, says where, and reads nothing but its own emptiness until it is killed.
+/// Registers, reports the position, and reads only an empty log until it is killed.
 fn hold(place: &Place, wait: Wait) {
     let mut reader = Reader::open(place, Start::Now, Registration::Registered).expect("the parent writes");
     say(reader.sequence());

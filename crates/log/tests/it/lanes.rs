@@ -1,4 +1,4 @@
-//! Lanes without a name: what one side says the other hears, and what it breaks is its own.
+//! Lanes without a name: each side receives what the other sends, and damages only its own half.
 
 use std::fs::File;
 use std::io::Write;
@@ -134,6 +134,6 @@ fn memory_that_could_be_cut_is_not_joined() {
 
 #[expect(unsafe_code, reason = "whether the kernel allows it is what is asked")]
 fn map(memory: impl AsFd, protection: ProtFlags) -> rustix::io::Result<()> {
-    // SAFETY: a new mapping at an address of the kernel's choice, which nobody looks at.
+    // SAFETY: a new mapping at an address of the kernel's choice, which is never accessed.
     unsafe { rustix::mm::mmap(std::ptr::null_mut(), BYTES, protection, MapFlags::SHARED, memory, 0) }.map(drop)
 }

@@ -24,7 +24,8 @@ fn a_lapped_reader_misses_whole_messages_and_counts_them() {
     }
 }
 
-/// Some fit the words of one line, some are copied by vectors, some fill a third of a segment.
+/// Returns a length: some payloads fit a cache line, some are copied by vector instructions, some fill a third of a
+/// segment.
 fn length(sequence: u64) -> usize {
     match sequence % 16 {
         0 => 1200,

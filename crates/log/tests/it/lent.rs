@@ -1,4 +1,4 @@
-//! Messages that are lent: they stay, whatever becomes of their reader, of their writer and of the log's name.
+//! Lent messages: they stay valid after the end of their reader, their writer and the log's name.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
@@ -27,7 +27,7 @@ fn what_is_lent_stays_when_all_others_have_gone() {
         }
         assert!(matches!(reader.lend(), Ok(Some(NextLent::Empty))));
         drop((writer, reader));
-        // Somebody takes the log up, and goes on.
+        // Another writer opens the log, and continues.
         publish(&mut self::writer(&scratch, &this_boot()), 200..300);
         scratch.place().remove().expect("nobody has it open");
         check(&lent, 0);
@@ -75,7 +75,8 @@ fn only_what_is_kept_is_lent() {
     assert!(matches!(of_strangers.lend(), Ok(None)), "they could change it");
 }
 
-/// What another boot has written, and nobody knows to be on the disk, is cut behind a piece that is missing, and written anew.
+/// Messages of another boot that are not known to be on the disk are cut behind a missing piece, and their place is
+/// written again.
 #[test]
 fn what_may_still_be_cut_is_copied() {
     const FIRM: u64 = 50;
@@ -132,7 +133,7 @@ fn lend(reader: &mut Reader) -> Lent {
     }
 }
 
-/// Messages from this number on.
+/// Checks the messages from this number on.
 fn check(lent: &[Lent], first: u64) {
     for (sequence, lent) in (first..).zip(lent) {
         assert_eq!((lent.sequence, lent.stamp, lent.kind), (sequence, sequence * 3, 16));

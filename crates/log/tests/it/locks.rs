@@ -1,4 +1,4 @@
-//! Who has a log while processes are forked, killed, become other programs, and close files that are not theirs.
+//! Ownership of a log while processes are forked, killed, become other programs, and close files of others.
 
 use std::fs::File;
 use std::os::unix::process::CommandExt;
@@ -19,10 +19,10 @@ use crate::{Scratch, tiny};
 const FORKS: usize = 200;
 const SOAK_FORKS: usize = 10_000;
 
-/// Seconds of the longest life of a child that nobody ends.
+/// Longest life of a child in seconds, if no parent ends it.
 const MOST_SECONDS: u64 = 100;
 
-/// A fork has all that the killed one had open, and keeps it.
+/// A fork inherits and keeps all open files of the killed process.
 #[test]
 fn who_is_killed_is_dead_though_a_fork_lives() {
     let scratch = lane();
@@ -49,7 +49,7 @@ fn who_is_killed_is_dead_though_a_fork_lives() {
     }
 }
 
-/// The same process, with the same id: but it has let go of all.
+/// The same process id, but the new program has released everything.
 #[test]
 fn who_becomes_another_program_is_dead_though_a_fork_lives() {
     let scratch = Scratch::shared(Policy::Fail, 2);
@@ -61,7 +61,7 @@ fn who_becomes_another_program_is_dead_though_a_fork_lives() {
     assert!(fork.lives());
 }
 
-/// As who copies the folder does, or another copy of this library in the process.
+/// As a process that copies the folder does, or another copy of this library in the process.
 #[test]
 fn who_closes_a_lock_file_frees_nothing() {
     let scratch = lane();
@@ -98,13 +98,13 @@ fn a_fork_lets_go_of_nothing_that_is_its_parents() {
     }));
     let mut other = Process::start("asker", scratch.place(), Policy::Fail);
     assert_eq!(Some(number(&mut other)), pid.map(u64::from));
-    // It asks on, as a writer of its own where there is none.
+    // Without another writer, the query succeeds as a writer of its own.
     drop(other);
     drop((us, reader));
     assert_eq!(refused(&scratch), None);
 }
 
-/// Whatever threads were at when their process was forked, they have stayed with it, and with all that they had locked.
+/// Threads of a forked process stay with the parent at any point of their work, as do all locks that they hold.
 #[test]
 fn a_fork_opens_its_own_whatever_its_parents_threads_were_at() {
     let forks = if std::env::var_os("TICKPATH_SOAK").is_some() { SOAK_FORKS } else { FORKS };
@@ -137,7 +137,7 @@ fn a_fork_opens_its_own_whatever_its_parents_threads_were_at() {
     assert_eq!(bad, None, "a fork has failed, or was ended because it hung");
 }
 
-/// The work of a child.
+/// Runs the role of a child.
 pub fn child(role: &str, place: &Place) {
     let pid = u64::from(std::process::id());
     match role {
@@ -182,14 +182,14 @@ pub fn child(role: &str, place: &Place) {
     }
 }
 
-/// A log that names its reader.
+/// Makes a log with a mandatory reader.
 fn lane() -> Scratch {
     let mut scratch = Scratch::shared(Policy::Fail, 2);
     scratch.config.mandatory = true;
     scratch
 }
 
-/// As a child opens it: who asks for no mandatory reader takes the log as it is.
+/// Returns a child's configuration: without a mandatory reader the log is taken as it is.
 fn config(place: &Place) -> Config {
     tiny(place.clone(), Policy::Fail, 2)
 }
@@ -198,7 +198,7 @@ fn number(child: &mut Process) -> u64 {
     child.lines.next_number().expect("it has something to say")
 }
 
-/// The process that refuses us a writer; none if there is one for us.
+/// Returns the process that holds the writer; none if a writer can be opened.
 fn refused(scratch: &Scratch) -> Option<u64> {
     match Writer::open(&scratch.config, &Calibration::nanoseconds()) {
         Ok(_) => None,
@@ -207,12 +207,12 @@ fn refused(scratch: &Scratch) -> Option<u64> {
     }
 }
 
-/// Until it is killed.
+/// Sleeps until it is killed.
 fn linger() {
     sleep_ns(MOST_SECONDS * 1_000_000_000);
 }
 
-/// A fork that does nothing at all; gives its id.
+/// Forks a process that does nothing; returns its id.
 fn fork_one() -> u64 {
     // SAFETY: the fork waits for a signal that ends it, and does nothing else.
     let fork = unsafe { libc::fork() };
@@ -228,7 +228,7 @@ fn fork_one() -> u64 {
     u64::try_from(fork).unwrap_or_else(|_| panic!("no fork: {}", std::io::Error::last_os_error()))
 }
 
-/// A child's fork, ended at the end.
+/// A child's fork, killed when it is dropped.
 struct Fork(libc::pid_t);
 
 impl Fork {
@@ -244,7 +244,7 @@ impl Fork {
 
 impl Drop for Fork {
     fn drop(&mut self) {
-        // SAFETY: it goes to a process of ours, which waits for nothing else.
+        // SAFETY: the signal goes to a process of this test, which no thread waits for.
         unsafe { libc::kill(self.0, libc::SIGKILL) };
     }
 }

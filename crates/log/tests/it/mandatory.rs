@@ -1,5 +1,5 @@
-//! A `fail` log that names the one who must read it: nothing is recycled that this reader has not read, whether it lives
-//! or not, and the writer knows when it is away, whoever else looks on.
+//! A `fail` log with a mandatory reader: nothing unread by this reader is recycled, whether it lives or not, and the
+//! writer detects its absence, even beside other readers.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use crate::{Scratch, payload, read_on};
 
 const LENGTH: usize = 100;
 
-/// The story that it is for: a recorder looks on, the reader is killed, the writer goes on for more than a ring.
+/// The purpose: a recorder reads along, the reader is killed, the writer continues for more than a ring.
 #[test]
 fn nothing_unread_is_recycled_while_the_reader_is_dead() {
     let scratch = lane(2);
@@ -60,7 +60,7 @@ fn a_recorder_alone_does_not_make_it_read() {
     assert_eq!(away.iter().map(|reader| (reader.slot, reader.cursor, reader.pid)).collect::<Vec<_>>(), [(0, 0, 0)]);
 }
 
-/// Other registered readers hold the writer as ever, and are buried as ever.
+/// Other registered readers hold the writer as usual, and are removed as usual when they die.
 #[test]
 fn a_recorder_holds_the_writer_too() {
     let scratch = lane(2);
@@ -108,7 +108,7 @@ fn the_cursor_moves_by_what_is_confirmed() {
     assert_eq!((reader.sequence(), cursor(&reader)), (at, at));
 }
 
-/// It may begin elsewhere than where its cursor stands, also further back; what is there from then on stays.
+/// The reader may begin elsewhere than at its cursor, also further back; everything from there on stays.
 #[test]
 fn it_begins_where_it_is_told_to() {
     let scratch = lane(2);
@@ -185,7 +185,7 @@ fn a_lost_control_file_still_names_it() {
     assert_eq!(read_on(&mut reader, 20), writer.sequence());
 }
 
-/// There is room exactly when the next message finds it, also where that begins a segment.
+/// There is room exactly when the next message fits, also where it begins a segment.
 #[test]
 fn room_is_what_the_next_message_finds() {
     let scratch = Scratch::shared(Policy::Fail, 2);
@@ -208,7 +208,7 @@ fn room_is_what_the_next_message_finds() {
     assert!(matches!(writer.room_for(too_long), Err(PublishError::TooLarge { bytes, .. }) if bytes == too_long));
 }
 
-/// A lane as an OMS makes it, in shared memory.
+/// Makes a lane like an OMS's, in shared memory.
 fn lane(segments: usize) -> Scratch {
     let mut scratch = Scratch::shared(Policy::Fail, segments);
     scratch.config.mandatory = true;

@@ -36,7 +36,7 @@ fn check(scratch: fn(Policy, usize) -> Scratch) {
     }
 }
 
-/// A log, and what is known of it.
+/// A log, and its model.
 struct Scene<'a> {
     scratch: &'a Scratch,
     policy: Policy,
@@ -46,14 +46,14 @@ struct Scene<'a> {
     readers: Vec<Watched>,
 }
 
-/// A reader, and what it should say next.
+/// A reader, and the message expected next.
 struct Watched {
     reader: Reader,
     registered: bool,
     at: u64,
 }
 
-/// Where the naive writer puts frames.
+/// Model of the positions of frames in a ring.
 struct Ring {
     align: u64,
     crc_bytes: u64,
@@ -160,7 +160,7 @@ impl<'a> Scene<'a> {
         assert_eq!(self.writer.readers(), self.registered().count());
     }
 
-    /// Reads up to `limit` messages and gaps, one by one or in one go.
+    /// Reads up to `limit` messages and gaps, one by one or in one call.
     fn read(&mut self, reading: usize, limit: usize) {
         let Watched { reader, registered, at } = &mut self.readers[reading];
         let pinned = *registered && self.policy == Policy::Fail && *at >= self.ring.oldest();
@@ -189,7 +189,7 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// All that were published since each reader's start are received or missed.
+    /// Checks that all messages since each reader's start are received or missed.
     fn end(mut self) {
         for reader in 0..self.readers.len() {
             self.read(reader, usize::MAX);
@@ -219,7 +219,7 @@ impl Ring {
         self.offset += self.frame_bytes(length);
     }
 
-    /// True if the next segment replaces one.
+    /// Returns true if the next segment replaces another.
     fn is_full(&self) -> bool {
         self.bases.len() as u64 >= self.segments
     }
@@ -228,7 +228,7 @@ impl Ring {
         self.bases[(self.bases.len() as u64).saturating_sub(self.segments) as usize]
     }
 
-    /// The oldest sequence number that is still there when the next segment has been opened.
+    /// Returns the oldest sequence number that remains once the next segment is opened.
     fn needed_after_roll(&self) -> u64 {
         let oldest = (self.bases.len() as u64 + 1).saturating_sub(self.segments) as usize;
         self.bases[oldest]

@@ -1,4 +1,4 @@
-//! Whose a log is, who may join it, and how a stale one is taken from under its users.
+//! Owner and users of a log, and the retirement of a stale log under its users.
 
 use std::fs;
 
@@ -51,7 +51,7 @@ fn who_joins_makes_nothing() {
     }
 }
 
-/// A kill between the file and its first segment: others know its first number already.
+/// A kill between the file and its first segment: other processes know its first number already.
 #[test]
 fn an_empty_log_begins_with_the_number_that_it_was_made_for() {
     for scratch in ALL_POLICIES.iter().flat_map(|&p| [Scratch::shared(p, 2), Scratch::on_disk(p, 2)]) {
@@ -92,7 +92,7 @@ fn who_writes_to_a_retired_log_is_told() {
     }
 }
 
-/// As an OMS finds a lane of the one that was killed: its reader's cursor says that it is there.
+/// As an OMS finds a lane of a killed OMS: the reader's cursor says that a reader exists.
 #[test]
 fn the_lane_of_a_killed_reader_is_retired() {
     let mut scratch = Scratch::shared(Policy::Fail, 2);
@@ -106,7 +106,7 @@ fn the_lane_of_a_killed_reader_is_retired() {
     assert!(matches!(writer.publish(0, 16, b"after"), Err(PublishError::NoReader)));
 }
 
-/// Who has locked what it may write to is not asked.
+/// The holder of a lock on a file with shared write access is not trusted.
 #[test]
 fn who_reads_is_known_and_can_be_left_behind() {
     let mut scratch = Scratch::shared(Policy::Fail, 2);
@@ -133,13 +133,13 @@ fn garbage_is_retired_too() {
     }
 }
 
-/// Leaves the log as a writer does that was killed between its file and its first segment.
+/// Leaves the log like a writer killed between its file and its first segment.
 fn unmake(scratch: &Scratch) {
     let mut data = fs::read(scratch.data()).expect("the file can be read");
     if scratch.config.policy == Policy::Keep {
         data.truncate(HEADER_BYTES);
     }
-    // With the marks in the header page, which tell of opened segments.
+    // The marks of opened segments in the header page are cleared, too.
     data[1024..].fill(0);
     fs::write(scratch.data(), data).expect("the file can be written");
 }

@@ -1,5 +1,5 @@
-//! Journals that have lost a part: what was there is missed, in whatever place the file was cut; what a loss of power
-//! may take is cut, and told.
+//! Journals that have lost a part: lost messages are detected wherever the file was cut; a part that a loss of power
+//! may take is cut, and reported.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -21,16 +21,16 @@ const FRAMES: u64 = 72;
 /// Three segments are full, and a fourth has begun.
 const MESSAGES: u64 = 3 * FRAMES + 30;
 
-/// What becomes of a file.
+/// Losses of a file.
 #[derive(Debug, Clone, Copy)]
 enum Loss {
-    /// It ends here.
+    /// The file ends here.
     Short(u64),
     /// So many bytes from here on are zero.
     Zeros(u64, u64),
 }
 
-/// With the segment, and the number, at which somebody must see it.
+/// Each loss with the segment and the sequence number at which a reader must detect it.
 const LOSSES: [(Loss, u64, u64); 11] = [
     (Loss::Short(segment(1) + 8), 1, FRAMES),
     (Loss::Short(segment(1) + 100), 1, FRAMES),
@@ -54,7 +54,7 @@ fn what_was_there_is_missed_in_the_same_boot() {
     }
 }
 
-/// Another boot, or another host that it was copied to.
+/// In another boot, or on another host that the journal was copied to.
 #[test]
 fn what_was_on_the_disk_is_missed_in_any_boot() {
     for (loss, at, sequence) in LOSSES {
@@ -90,7 +90,7 @@ fn the_tail_is_missed_where_it_was_on_the_disk() {
     }
 }
 
-/// What a loss of power leaves of messages that nobody has waited for: the first pieces stay, and the rest is told.
+/// Unsynced messages after a loss of power: the first pieces stay, and the rest is reported.
 #[test]
 fn what_was_not_on_the_disk_is_cut_and_told() {
     for firm in [None, Some(50), Some(FRAMES), Some(FRAMES + 20)] {
@@ -162,7 +162,7 @@ fn who_has_synced_says_what_must_be_there() {
     }
 }
 
-/// What kills and full disks leave behind is no damage.
+/// Remains of kills and full disks are no damage.
 #[test]
 fn what_was_only_being_made_is_no_part_of_it() {
     let end = segment(4);
@@ -174,7 +174,7 @@ fn what_was_only_being_made_is_no_part_of_it() {
         file.set_len(end).expect("what a thread prepares is taken away");
         file.set_len(end + prepared).expect("it can be longer");
         if word > 0 {
-            // Its writer was killed as it opened the segment: the generation is odd.
+            // The writer was killed while it opened the segment: the generation is odd.
             file.write_all_at(&u64::to_le_bytes(word), word_at).expect("the file can be written");
         }
         assert_eq!(verified(&journal), Ok(MESSAGES), "{prepared} bytes");
@@ -190,7 +190,7 @@ fn what_was_only_being_made_is_no_part_of_it() {
     }
 }
 
-/// A kill between opening a segment and writing that down, and between that and the end of the one before.
+/// A kill between opening a segment and noting it, and between noting it and ending the segment before.
 #[test]
 fn a_kill_while_a_segment_is_opened_is_no_damage() {
     for (noted, is_ended) in [(3_u64, false), (4, false), (3, true)] {
@@ -212,7 +212,7 @@ fn a_kill_while_a_segment_is_opened_is_no_damage() {
     }
 }
 
-/// A loss of power keeps frames of the last segment, and neither its beginning nor the mark that it was opened.
+/// A loss of power keeps frames of the last segment, but neither its beginning nor the mark that it was opened.
 #[test]
 fn pieces_of_a_segment_that_nobody_has_noted_are_no_frames_later() {
     let journal = journal_of([1; 16], MESSAGES, |_| ());
@@ -246,7 +246,7 @@ fn marks_that_are_wrong_are_refused() {
     }
 }
 
-/// The mark that so many segments were opened.
+/// Writes the mark that so many segments were opened.
 fn note_opened(data: &mut [u8], segments: u64) {
     data[1040..1048].copy_from_slice(&segments.to_le_bytes());
     let sum = crc32c::crc32c(&data[1024..1048]);
@@ -263,7 +263,7 @@ fn refused(journal: &Scratch, calibration: &Calibration, loss: Loss, segment: u6
     verified(journal).expect_err("it is not whole");
 }
 
-/// Reads it all, as `tickpath log verify` does; gives how many messages.
+/// Reads the whole log, as `tickpath log verify` does; returns the number of messages.
 fn verified(journal: &Scratch) -> Result<u64, String> {
     let reader = Reader::open(journal.place(), Start::Oldest, Registration::Unregistered);
     let mut reader = reader.map_err(|e| e.to_string())?;
@@ -280,7 +280,7 @@ fn verified(journal: &Scratch) -> Result<u64, String> {
     Ok(count)
 }
 
-/// A journal of this boot, closed; `meanwhile` is done after each message.
+/// Returns a closed journal of this boot; `meanwhile` runs after each message.
 fn journal(messages: u64, meanwhile: impl FnMut(&mut Writer)) -> Scratch {
     journal_of(this_boot().boot_id, messages, meanwhile)
 }
@@ -296,7 +296,7 @@ fn journal_of(boot_id: [u8; 16], messages: u64, mut meanwhile: impl FnMut(&mut W
     scratch
 }
 
-/// In a new file: whatever still prepares segments of the old one must not make this one longer.
+/// Damages a new copy of the file: a thread that still prepares segments of the old one must not lengthen this one.
 fn lose(journal: &Scratch, loss: Loss) {
     let mut data = fs::read(journal.data()).expect("the file can be read");
     match loss {

@@ -1,4 +1,4 @@
-//! This program as a process of its own, to be killed.
+//! This program as a child process, to be killed.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -9,7 +9,7 @@ pub const ROLE: &str = "TICKPATH_TEST_ROLE";
 pub const PLACE: &str = "TICKPATH_TEST_PLACE";
 pub const POLICY: &str = "TICKPATH_TEST_POLICY";
 
-/// Tells the parent a number, on a line of its own whatever the test harness has written before.
+/// Sends a number to the parent, on a line of its own whatever the test harness has written before.
 pub fn say(number: u64) {
     let mut out = std::io::stdout().lock();
     let told = write!(out, "\nack {number}\n").and_then(|()| out.flush());
@@ -19,7 +19,7 @@ pub fn say(number: u64) {
 /// A child that can be killed.
 pub struct Process {
     child: Child,
-    /// What it says.
+    /// Output of the child.
     pub lines: Lines,
 }
 
@@ -29,7 +29,7 @@ impl Process {
         Self::start_with(role, place, policy, &[])
     }
 
-    /// The same with more in its environment.
+    /// Starts the child with more variables in its environment.
     pub fn start_with(role: &str, place: &Place, policy: Policy, environment: &[(&str, &str)]) -> Self {
         let mut child = Command::new(std::env::current_exe().expect("this program has a path"))
             .args(["child_main", "--exact", "--nocapture"])
@@ -44,12 +44,12 @@ impl Process {
         Self { child, lines }
     }
 
-    /// Waits for an end that it comes to by itself.
+    /// Waits until the child ends by itself.
     pub fn end(&mut self) -> std::process::ExitStatus {
         self.child.wait().expect("it ends")
     }
 
-    /// SIGKILL, and waits for the end.
+    /// Kills the child, and waits for its end.
     pub fn kill(&mut self) {
         self.child.kill().expect("it runs");
         self.child.wait().expect("it ends");
@@ -58,17 +58,17 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may be dead already; if the test failed before, it is not.
+        // The child may be dead already; after a failed test it is not.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// The numbers that a child says.
+/// The numbers that a child sends.
 pub struct Lines(BufReader<ChildStdout>);
 
 impl Lines {
-    /// The next number; none at the end. A line that was cut off by the kill does not count.
+    /// Returns the next number; none at the end. A line that was cut off by the kill does not count.
     pub fn next_number(&mut self) -> Option<u64> {
         loop {
             let mut line = String::new();
@@ -81,12 +81,12 @@ impl Lines {
         }
     }
 
-    /// Reads so many numbers; gives the last.
+    /// Reads so many numbers; returns the last.
     pub fn skip(&mut self, count: u64) -> Option<u64> {
         (0..count).map_while(|_| self.next_number()).last()
     }
 
-    /// Reads to the end; gives the last number.
+    /// Reads to the end; returns the last number.
     pub fn rest(&mut self) -> Option<u64> {
         std::iter::from_fn(|| self.next_number()).last()
     }

@@ -15,7 +15,7 @@ use tickpath_log::{
 
 use crate::{ALL_POLICIES, Dice, Scratch, payload, pull, seed};
 
-/// How often something is tried that others must make possible.
+/// Attempts at an operation that other threads must make possible.
 const TRIES: u64 = 20_000_000;
 
 /// Far longer than a test runs: a wake-up that is lost shows as a test that does not end.
@@ -44,7 +44,8 @@ fn it_keeps_without_a_puller_until_it_is_full() {
     }
 }
 
-/// What is handed over stays where it lies while it is looked at, however full the queue is pushed meanwhile.
+/// A message that was handed over stays in place while the puller reads it, however full the queue is pushed
+/// meanwhile.
 #[test]
 fn a_message_stays_while_it_is_handed_over() {
     for delivery in [Delivery::AtMostOnce, Delivery::AtLeastOnce] {
@@ -63,7 +64,7 @@ fn a_message_stays_while_it_is_handed_over() {
     }
 }
 
-/// Others go on for laps; who slept meanwhile goes on with them, and hears of no gap.
+/// Other pullers run for laps; a puller that slept meanwhile resumes with them, and receives no gap.
 #[test]
 fn a_puller_that_was_lapped_goes_on() {
     let scratch = Scratch::shared(Policy::Fail, 2);
@@ -81,7 +82,7 @@ fn a_puller_that_was_lapped_goes_on() {
     }
 }
 
-/// Pullers that acknowledge, or go and come again, while the ring is recycled: all messages are acknowledged, once.
+/// Pullers that acknowledge, or leave and rejoin, while the ring is recycled: all messages are acknowledged once.
 #[test]
 fn pullers_come_and_go_while_the_writer_recycles() {
     const MESSAGES: u64 = 50_000;
@@ -145,7 +146,7 @@ fn a_sleeper_gets_what_another_gives_back() {
     ended.recv_timeout(PATIENCE).expect("it sleeps for ever, or has failed");
 }
 
-/// As a loss of power on the way to a disk may leave them: of three files one is as it was before, or gone.
+/// Files as a loss of power during a flush may leave them: of three files one is as it was before, or gone.
 #[test]
 fn what_is_not_acknowledged_outlives_its_files() {
     for (file, is_gone) in [("data", false), ("control", false), ("control", true), ("queue", false), ("queue", true)] {
@@ -154,7 +155,7 @@ fn what_is_not_acknowledged_outlives_its_files() {
     }
 }
 
-/// A byte that has changed on the disk costs one message, and not the queue.
+/// A damaged byte on the disk costs one message, and not the queue.
 #[test]
 fn a_damaged_message_is_set_aside_and_told_once() {
     for delivery in [Delivery::AtMostOnce, Delivery::AtLeastOnce] {
@@ -187,7 +188,7 @@ fn a_damaged_message_is_set_aside_and_told_once() {
     }
 }
 
-/// Another boot needs a new segment for its stamps.
+/// A queue of another boot needs a new segment for its stamps.
 #[test]
 fn a_full_queue_of_another_boot_is_emptied_first() {
     let mut later = Calibration::nanoseconds();
@@ -227,13 +228,13 @@ fn who_cannot_push_or_pull_is_told_why() {
     assert!(open().is_none());
 }
 
-/// What one puller got: what came without a mark, and what it acknowledged.
+/// Messages of one puller: those received without a redelivery mark, and those acknowledged.
 struct Share {
     first: Vec<u64>,
     acknowledged: Vec<u64>,
 }
 
-/// Pulls until so many are done over all; now and then it goes without a word, and comes again.
+/// Pulls until so many messages are acknowledged in total; now and then the puller leaves without notice, and rejoins.
 fn share(scratch: &Scratch, done: &AtomicU64, messages: u64, mut dice: Dice) -> Share {
     let mut puller = scratch.puller(Delivery::AtLeastOnce);
     let (mut share, mut held) = (Share { first: Vec::new(), acknowledged: Vec::new() }, Vec::new());
@@ -293,7 +294,7 @@ fn check_loss(file: &str, is_gone: bool) {
     pass_through(&mut writer, &mut puller, 600);
 }
 
-/// Each message comes at once, the first time.
+/// Checks that each message arrives at once, and for the first time.
 fn pass_through(writer: &mut Writer, puller: &mut Puller, messages: u64) {
     for _ in 0..messages {
         let number = publish(writer).expect("all before it are done");
@@ -302,7 +303,7 @@ fn pass_through(writer: &mut Writer, puller: &mut Puller, messages: u64) {
     }
 }
 
-/// Publishes until the queue is full; gives the first number and the one that was refused.
+/// Publishes until the queue is full; returns the first number and the number refused.
 fn fill(writer: &mut Writer) -> (u64, u64) {
     let first = writer.sequence();
     for _ in 0..10_000 {
@@ -327,13 +328,13 @@ fn publish_patiently(writer: &mut Writer) {
     assert!(published, "message {} finds no room: a puller has stopped", writer.sequence());
 }
 
-/// A message of 100 bytes.
+/// Publishes a message of 100 bytes.
 fn publish(writer: &mut Writer) -> Result<u64, PublishError> {
     let number = writer.sequence();
     writer.publish(0, 16, &payload(number, 100))
 }
 
-/// These numbers, none marked as redelivered.
+/// Returns these numbers, none marked as redelivered.
 fn fresh(numbers: std::ops::Range<u64>) -> Vec<(u64, bool)> {
     numbers.map(|number| (number, false)).collect()
 }

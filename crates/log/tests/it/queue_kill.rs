@@ -1,4 +1,5 @@
-//! Pullers and pushers that are killed in the middle of their work: nothing is lost, and what comes again is marked.
+//! Pullers and pushers that are killed in the middle of their work: nothing is lost, and redelivered messages are
+//! marked.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc::channel;
@@ -16,11 +17,11 @@ const SEGMENTS: usize = 8;
 /// The payload of all messages; 62 of their frames fill a segment.
 const LENGTH: usize = 40;
 
-/// What a child does before it is killed, or at most: a hundred seconds.
+/// Turns of a child before it is killed, at most: a hundred seconds.
 const TURNS: u64 = 10_000;
 const TURN_NS: u64 = 10_000_000;
 
-/// How often something is tried that others must make possible.
+/// Attempts at an operation that other processes must make possible.
 const TRIES: u64 = 20_000_000;
 
 /// Far longer than a test runs.
@@ -29,7 +30,7 @@ const ASLEEP_NS: u64 = 3_600_000_000_000;
 /// How long a test may hang before it fails.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// What a child says when it is at work; then what happens to a message, as its number times four and one of these.
+/// Reports of a child: that it is at work; then a message's number times four, plus one of these events.
 const READY: u64 = u64::MAX;
 const FIRST: u64 = 0;
 const AGAIN: u64 = 1;
@@ -76,7 +77,7 @@ fn a_killed_pusher_is_followed_by_the_next() {
     let mut next = 0;
     for _ in 0..12 {
         let mut child = start("pusher", &scratch);
-        // Room for as many is there: all that was before is done.
+        // There is room for as many messages: all earlier ones are acknowledged.
         let said = child.lines.skip(dice.below(300));
         child.kill();
         let last = child.lines.rest().or(said);
@@ -90,7 +91,7 @@ fn a_killed_pusher_is_followed_by_the_next() {
     assert_eq!(scratch.queue().sequence(), next);
 }
 
-/// Handed over at most once: a puller that dies while it looks at its message has had it, and holds the queue no longer
+/// At-most-once delivery: a puller that dies while it reads its message has consumed it, and holds the queue no longer
 /// than it lives.
 #[test]
 fn what_was_taken_is_gone_with_its_puller() {
@@ -113,7 +114,7 @@ fn what_was_taken_is_gone_with_its_puller() {
         let number = writer.sequence();
         let pushed = (0..TRIES).any(|_| {
             let pushed = writer.publish(0, 16, &payload(number, LENGTH)).is_ok();
-            // Whoever pulls sees that the child has fallen.
+            // A pull detects that the child has died.
             assert_eq!(pull(&mut puller, 1), if pushed { vec![(number, false)] } else { vec![] });
             yield_now();
             pushed
@@ -152,7 +153,7 @@ fn a_sleeper_gets_what_a_killed_puller_held() {
     assert_eq!(all, expected.collect::<Vec<_>>());
 }
 
-/// The work of a child.
+/// Runs the role of a child.
 pub fn child(role: &str, place: &Place) {
     match role {
         "puller" => pull_for_ever(place),
@@ -212,12 +213,12 @@ fn open(place: &Place, delivery: Delivery) -> Puller {
     puller
 }
 
-/// Tells the parent of a message that was handed over.
+/// Reports a message that was handed over to the parent.
 fn tell(pulled: &Pulled<'_>) {
     say(pulled.message.sequence * 4 + if pulled.redelivered { AGAIN } else { FIRST });
 }
 
-/// A child that is at work.
+/// Starts a child, and waits until it is at work.
 fn start(role: &str, scratch: &Scratch) -> Process {
     let mut child = Process::start(role, scratch.place(), Policy::Fail);
     assert_eq!(child.lines.next_number(), Some(READY), "the {role} gets to work");
@@ -231,7 +232,7 @@ fn publish(writer: &mut Writer, count: u64) {
     }
 }
 
-/// What was heard of all messages.
+/// Reports about all messages.
 #[derive(Default)]
 struct Story {
     first: BTreeSet<u64>,
@@ -252,7 +253,7 @@ impl Story {
         }
     }
 
-    /// Each message was handed over: who is killed before it can say so has not acknowledged it.
+    /// Checks that each message was handed over: a child killed before its report has not acknowledged the message.
     fn end(&self, pushed: u64) {
         let lost: Vec<_> = (0..pushed).filter(|n| !self.first.contains(n) && !self.again.contains(n)).collect();
         assert_eq!(lost, [0_u64; 0], "of {pushed} messages");

@@ -1,11 +1,11 @@
-//! A queue against a naive model: a list of messages, and who has each.
+//! A queue against a naive model: a list of messages, each with its holder.
 
 use proptest::prelude::*;
 use tickpath_log::{Delivery, Policy, PublishError, Puller, Writer, waiting};
 
 use crate::{Scratch, payload, pull};
 
-/// Pullers that come and go, by place.
+/// Number of pullers that join and leave.
 const PLACES: usize = 4;
 
 /// The longest payload: its frame takes 256 bytes, so that a segment of a page holds at least 15.
@@ -23,9 +23,9 @@ proptest! {
 
 #[derive(Debug, Clone)]
 enum Step {
-    /// So many bytes.
+    /// Bytes of the message.
     Push(usize),
-    /// By which puller, and how many at most.
+    /// Number of the puller, and the limit.
     Pull(usize, usize),
     Acknowledge(usize),
     Join(usize, Delivery),
@@ -55,18 +55,18 @@ fn check(segments: usize, steps: &[Step]) {
     scene.end();
 }
 
-/// What becomes of a message.
+/// State of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Waits {
         redelivered: bool,
     },
-    /// At this place.
+    /// Held by the puller with this number.
     Held(usize),
     Done,
 }
 
-/// A queue, and what is known of it.
+/// A queue, and its model.
 struct Scene {
     scratch: Scratch,
     segments: usize,
@@ -118,7 +118,7 @@ impl Scene {
         }
     }
 
-    /// It gets the oldest that wait, in order.
+    /// Pulls, and checks that the puller gets the oldest waiting messages in order.
     fn pull(&mut self, place: usize, limit: usize) {
         let expected = self.waiting(limit);
         let Some((puller, delivery)) = &mut self.pullers[place] else { return };
@@ -147,7 +147,7 @@ impl Scene {
         self.messages.iter_mut().filter(|state| **state == from).for_each(|state| *state = to);
     }
 
-    /// Numbers and marks of the first messages that wait.
+    /// Returns the numbers and marks of the first messages that wait.
     fn waiting(&self, limit: usize) -> Vec<(u64, bool)> {
         let mark = |(number, state): (u64, &State)| match state {
             State::Waits { redelivered } => Some((number, *redelivered)),
@@ -156,7 +156,7 @@ impl Scene {
         (0..).zip(&self.messages).filter_map(mark).take(limit).collect()
     }
 
-    /// When all have gone, one gets what is left, and the queue goes on.
+    /// Checks that after all pullers have left a new one gets the rest, and the queue still works.
     fn end(mut self) {
         (0..PLACES).for_each(|place| self.leave(place));
         self.step(&Step::Join(0, Delivery::AtLeastOnce));

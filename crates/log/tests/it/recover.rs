@@ -1,4 +1,4 @@
-//! Logs that are opened again: after a good end, after a torn write, and damaged in every way.
+//! Logs that are opened again: after a clean end, after a torn write, and damaged in every way.
 
 use std::fs;
 
@@ -36,7 +36,7 @@ fn a_writer_goes_on_where_the_last_one_stopped() {
     }
 }
 
-/// Whatever room is left at a segment's end, also less than a frame takes, reader and next writer get over it.
+/// Reader and next writer pass any rest of a segment, even one shorter than a frame.
 #[test]
 fn every_rest_of_a_segment_is_passed() {
     for scratch in [Scratch::on_disk, Scratch::shared] {
@@ -85,7 +85,7 @@ fn damage_in_the_middle_is_refused() {
     }
 }
 
-/// A writer that is killed in a batch leaves whole frames behind one that is none yet: no hole, and never seen again.
+/// A writer killed within a batch leaves whole frames behind an unfinished frame: no hole, and never read again.
 #[test]
 fn a_batch_that_was_not_ended_is_cut() {
     for (first, behind) in [(0, 9), (4, 5), (8, 1)] {
@@ -94,7 +94,7 @@ fn a_batch_that_was_not_ended_is_cut() {
         let at = FIRST_FRAME + first * FRAME_BYTES;
         // Length 0, kind 2, and the number of the batch's first message.
         bytes[at..at + 8].copy_from_slice(&(2 << 24 | (first as u64) << 32).to_le_bytes());
-        // Whoever is killed while he drops it has cleared some of it, from its end on.
+        // A process killed while it drops the batch has cleared part of it, from its end backwards.
         for cleared in (0..behind * FRAME_BYTES).step_by(56) {
             let mut bytes = bytes.clone();
             bytes[at + behind * FRAME_BYTES - cleared..].fill(0);
@@ -188,7 +188,7 @@ fn a_file_that_was_cut_is_refused() {
                 writer.publish(0, 16, &payload(sequence, 200)).expect("the log takes all");
             }
             drop(writer);
-            // In a new file: whatever still prepares segments of the old one must not make this one longer.
+            // In a new file: a thread that still prepares segments of the old one must not lengthen this one.
             let bytes = fs::read(scratch.data()).expect("the file can be read");
             fs::remove_file(scratch.data()).expect("the file is there");
             fs::write(scratch.data(), &bytes[..length]).expect("the file can be written");
@@ -256,7 +256,7 @@ fn kinds_of_the_log_itself_are_refused() {
     }
 }
 
-/// A journal on a disk with so many messages, closed.
+/// Returns a closed journal on a disk with so many messages.
 fn journal(messages: u64) -> Scratch {
     let scratch = Scratch::on_disk(Policy::Keep, 0);
     let mut writer = scratch.writer();
@@ -276,7 +276,7 @@ fn open(scratch: &Scratch) -> Result<Writer, OpenError> {
     Writer::open(&scratch.config, &Calibration::nanoseconds())
 }
 
-/// What a writer and a reader say who both cannot use the log.
+/// Returns the errors of a writer and a reader that both cannot use the log.
 fn refusals(scratch: &Scratch) -> [OpenError; 2] {
     let read = Reader::open(scratch.place(), Start::Oldest, Registration::Unregistered);
     let (written, read) = (open(scratch).err(), read.err());

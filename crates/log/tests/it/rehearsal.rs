@@ -1,10 +1,10 @@
-//! Logs to rehearse on: like the real ones, and nothing to do with them.
+//! Logs for the warm-up: like real logs, but apart from them.
 
 use tickpath_log::{Next, Rehearsal, Start};
 
 use crate::{ALL_POLICIES, Dice, Scratch, payload, read_on, seed};
 
-/// However wrong the guess, and however far the ring's readers are behind, they find every message as it was.
+/// However wrong the guess, and however far behind the ring's readers, they find every message unchanged.
 #[test]
 fn lines_that_a_writer_takes_hold_nothing() {
     let mut dice = Dice::new(seed());

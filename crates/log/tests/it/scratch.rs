@@ -1,4 +1,4 @@
-//! What tests share: logs of their own, payloads that tell a mixture, dice.
+//! Shared parts of the tests: logs of their own, payloads that reveal a mixture, dice.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -8,14 +8,14 @@ use tickpath_log::{Config, Delivery, Next, Place, Policy, Pulled, Puller, Reader
 
 pub const ALL_POLICIES: [Policy; 3] = [Policy::Overwrite, Policy::Fail, Policy::Keep];
 
-/// A log of its own for one test, gone at its end.
+/// A log for a single test, removed at its end.
 pub struct Scratch {
     pub config: Config,
     _folder: Option<TempDir>,
 }
 
 impl Scratch {
-    /// In shared memory; segments of a page.
+    /// Makes a log in shared memory; segments of a page.
     pub fn shared(policy: Policy, segments: usize) -> Self {
         static TOPICS: AtomicU64 = AtomicU64::new(0);
         let name = format!("test-{}-{}", std::process::id(), TOPICS.fetch_add(1, Ordering::Relaxed));
@@ -23,7 +23,7 @@ impl Scratch {
         Self { config: tiny(place, policy, segments), _folder: None }
     }
 
-    /// On a disk, with checksums; segments of a page.
+    /// Makes a log on a disk, with checksums; segments of a page.
     pub fn on_disk(policy: Policy, segments: usize) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let place = Place::folder(folder.path().join("log"));
@@ -70,13 +70,14 @@ pub fn tiny(place: Place, policy: Policy, segments: usize) -> Config {
     Config { segment_bytes: 4096, segments, ..Config::topic(place, policy) }
 }
 
-/// Bytes that tell which message they belong to: any mixture of two messages differs from both.
+/// Returns bytes that identify their message: any mixture of two messages differs from both.
 pub fn payload(sequence: u64, length: usize) -> Vec<u8> {
     let mixed = sequence.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (0..length).map(|i| (mixed >> (i % 8 * 8)) as u8 ^ (i / 8) as u8 ^ length as u8).collect()
 }
 
-/// Reads all that is there: messages must follow each other from `from` and be what `payload` makes of their length.
+/// Reads to the end: messages must follow each other from `from` and match `payload` for their length. Returns the
+/// next number.
 pub fn read_on(reader: &mut Reader, from: u64) -> u64 {
     let mut at = from;
     let drained = reader.drain(usize::MAX, |next| match next {
@@ -91,8 +92,8 @@ pub fn read_on(reader: &mut Reader, from: u64) -> u64 {
     at
 }
 
-/// What a puller gets: numbers, and whether they are marked as redelivered. Each message must be what `payload` makes of
-/// its length.
+/// Pulls messages: returns their numbers, and whether they are marked as redelivered. Each message must match
+/// `payload` for its length.
 pub fn pull(puller: &mut Puller, limit: usize) -> Vec<(u64, bool)> {
     let mut pulled = Vec::new();
     let count = puller.pull(limit, |Pulled { message, redelivered }| {
@@ -118,13 +119,13 @@ impl Dice {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16
     }
 
-    /// A number below `limit`.
+    /// Returns a number below `limit`.
     pub fn below(&mut self, limit: u64) -> u64 {
         self.draw() % limit
     }
 }
 
-/// The seed of this run, printed for a failure; `TICKPATH_SEED` repeats it.
+/// Returns the seed of this run, printed for a failure; `TICKPATH_SEED` repeats it.
 pub fn seed() -> u64 {
     let seed = std::env::var("TICKPATH_SEED").map_or(1, |text| text.parse().expect("TICKPATH_SEED is a number"));
     eprintln!("TICKPATH_SEED={seed}");

@@ -1,5 +1,5 @@
-//! Another user of the host is first with the name of a log, or has made a file in its folder. Nothing of it is used,
-//! nothing of this user's is changed through it, and no open waits for it.
+//! Another user of the host takes the name of a log first, or makes a file in its folder. Its files are not used, no
+//! file of this user is changed through them, and no open waits for them.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
@@ -17,7 +17,7 @@ use tickpath_log::{
 
 use crate::Scratch;
 
-/// The user id of another user. Only root can make files in its name.
+/// Id of another user. Only root can make files in its name.
 const STRANGER: u32 = 65_534;
 
 const ALL: [&str; 11] = [
@@ -43,7 +43,7 @@ const FILES: [(&str, &[&str]); 5] = [
     ("readers.lock", &["read", "read untrusted", "pull"]),
 ];
 
-/// What another user does to a file of a log, with the words of the refusal.
+/// An attack of another user on a file of a log, with the words of the error.
 type Attack = (fn(&Path), &'static str);
 
 const ATTACKS: [Attack; 5] = [
@@ -92,7 +92,7 @@ fn a_folder_that_another_user_has_made_or_can_change_is_refused() {
         }
         attack(&dir);
         if words != "is a symbolic link" {
-            // As one who may write to it: files that look like a log, and belong to this user.
+            // As a user with write access would: files that look like a log, and belong to this user.
             let mode = fs::metadata(&dir).expect("it is there").permissions().mode() & 0o777;
             fs::set_permissions(&dir, Permissions::from_mode(mode | 0o100)).expect("it is ours, or we are root");
         }
@@ -106,7 +106,7 @@ fn a_folder_that_another_user_has_made_or_can_change_is_refused() {
     }
 }
 
-/// The attack that this began with: `control.new` is a link, and the log's writer truncates the file behind it.
+/// The original attack: `control.new` is a link, and the log's writer truncates the file behind it.
 #[test]
 fn a_link_in_the_place_of_a_draft_leads_nowhere() {
     for draft in ["control.new", "data.new", "queue.new"] {
@@ -129,7 +129,7 @@ fn a_link_in_the_place_of_a_draft_leads_nowhere() {
     }
 }
 
-/// A link in shared memory with a topic's name leads to a journal: whoever removes the topic removes the journal.
+/// A link in shared memory with a topic's name leads to a journal: removing the topic must not remove the journal.
 #[test]
 fn a_link_in_the_place_of_a_folder_is_removed_alone() {
     let scratch = Scratch::shared(Policy::Fail, 2);
@@ -190,7 +190,7 @@ fn counters_and_words_of_another_user_are_refused() {
     }
 }
 
-/// Each way to a log, with the words of its refusal if it was refused.
+/// Tries each way to open a log; returns the words of each error.
 fn ways(config: &Config) -> Vec<(&'static str, Option<String>)> {
     let (place, clock) = (&config.place, Calibration::nanoseconds());
     type Way = fn(&Place, &Config, &Calibration) -> Result<(), OpenError>;
@@ -213,14 +213,14 @@ fn ways(config: &Config) -> Vec<(&'static str, Option<String>)> {
     ALL.into_iter().zip(way.map(open)).collect()
 }
 
-/// A queue that is there, with nobody at it.
+/// Makes a queue without any process at it.
 fn queue() -> Scratch {
     let scratch = Scratch::shared(Policy::Fail, 2);
     drop(scratch.queue());
     scratch
 }
 
-/// Those that this user can play: files of another user are root's to make.
+/// Returns the attacks that this user can perform: files of another user can only be made by root.
 fn attacks() -> impl Iterator<Item = Attack> {
     let is_root = rustix::process::geteuid().is_root();
     ATTACKS.into_iter().filter(move |(_, words)| is_root || !words.contains("belongs"))
@@ -238,7 +238,7 @@ fn give_away(path: &Path) {
     chown(path, Some(STRANGER), None).expect("root may");
 }
 
-/// Moves it aside, and puts a link to it in its place.
+/// Moves a file aside, and puts a link to it in its place.
 fn link(path: &Path) {
     let mut aside = path.as_os_str().to_owned();
     aside.push(".behind");
@@ -251,14 +251,14 @@ fn pipe(path: &Path) {
     mkfifoat(CWD, path, Mode::from_raw_mode(0o600)).expect("nothing is there now");
 }
 
-/// What `ask` gives; a panic if it does not come to an end.
+/// Returns the result of `ask`; panics if it takes longer than 60 s.
 fn bounded<T: Send + 'static>(ask: impl FnOnce() -> T + Send + 'static) -> T {
     let (tell, told) = channel();
     thread::spawn(move || tell.send(ask()));
     told.recv_timeout(Duration::from_secs(60)).expect("an open must not wait for another user")
 }
 
-/// Whatever lies there at a test's end goes, and what an attack has moved aside.
+/// A path that is removed at a test's end, with the file that an attack has moved aside.
 pub struct Cleaned(pub PathBuf);
 
 impl Drop for Cleaned {

@@ -1,4 +1,4 @@
-//! Sleepers wake when there is something.
+//! Sleepers wake when there is a message.
 
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
@@ -43,7 +43,7 @@ fn one_publication_wakes_all_sleepers() {
             for sequence in 0..ROUNDS / 10 {
                 assert_eq!(receive(&mut reader), sequence);
             }
-            // Gives the last message back, so that the writer is not held up by it.
+            // Returns the last lent message, so that it does not hold the writer.
             assert_eq!(reader.next().expect("the log is sound"), Next::Empty);
         });
     }
@@ -81,7 +81,7 @@ fn a_batch_wakes_at_its_end() {
     ended.recv_timeout(PATIENCE).expect("the sleeper ends");
 }
 
-/// Runs one player; says when it has ended well. A player that fails drops its sender.
+/// Runs a player, which reports a good end. A player that fails drops its sender.
 fn spawn(done: Sender<()>, player: impl FnOnce() + Send + 'static) {
     thread::spawn(move || {
         player();

@@ -1,13 +1,13 @@
-//! Market data as CSV: one tick a row, its columns by their names in the first row, in any order; others are not looked at.
+//! Market data as CSV: one tick per row, columns named by the first row, in any order; other columns are ignored.
 //!
 //! | column | of each row |
 //! |---|---|
-//! | `utc_ns` | when it was received, nanoseconds since the Unix epoch |
+//! | `utc_ns` | the receive time, nanoseconds since the Unix epoch |
 //! | `symbol` | the instrument |
 //! | `bid`, `bid_quantity`, `ask`, `ask_quantity` | the best bid and offer; empty in a trade |
 //! | `price`, `quantity` | a trade; empty in a best bid and offer |
-//! | `aggressor`, `trade_id` | of a trade, if it is known: who took, `buy` or `sell`; its number |
-//! | `event_ns` | the exchange's own time, if it is known |
+//! | `aggressor`, `trade_id` | of a trade, if known: the taker's side, `buy` or `sell`; the trade's number |
+//! | `event_ns` | the exchange's own time, if known |
 
 use csv::{ErrorKind, ReaderBuilder, StringRecord, Trim};
 use serde::Deserialize;
@@ -16,7 +16,7 @@ use super::event::Event;
 use super::feed::{Content, price, quantity, symbol};
 use crate::{Side, TopOfBook, Trade};
 
-/// The columns that are read.
+/// Columns that are read.
 #[derive(Deserialize)]
 struct Row {
     utc_ns: u64,
@@ -32,16 +32,16 @@ struct Row {
     event_ns: Option<u64>,
 }
 
-/// The names of the columns: the first line of a file.
+/// Names of the columns: the first line of a file.
 pub(super) struct Columns(StringRecord);
 
 impl Columns {
-    /// Reads them.
+    /// Reads the names of the columns.
     pub(super) fn read(line: &[u8]) -> Result<Self, String> {
         cells(line).map(|names| Self(names.unwrap_or_default()))
     }
 
-    /// Reads a row. Each line is one, so that a quote that is not closed takes no other rows with it.
+    /// Reads a row. Each line is one row, so that an unclosed quote swallows no other rows.
     pub(super) fn parse(&self, line: &[u8]) -> Result<Content, String> {
         match cells(line)? {
             Some(row) => row.deserialize::<Row>(Some(&self.0)).map_err(sentence)?.tick(),
@@ -50,7 +50,7 @@ impl Columns {
     }
 }
 
-/// Reads the cells of a line; none of an empty line.
+/// Reads the cells of a line; none for an empty line.
 fn cells(line: &[u8]) -> Result<Option<StringRecord>, String> {
     let mut options = ReaderBuilder::new();
     options.has_headers(false).flexible(true).trim(Trim::All).buffer_capacity(line.len().max(1));

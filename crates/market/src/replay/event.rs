@@ -1,10 +1,10 @@
-//! What a feed says.
+//! A tick of a market data feed.
 
 use zerocopy::IntoBytes;
 
 use crate::{Kind, TopOfBook, Trade};
 
-/// A tick: what a market data feed says.
+/// A tick of a market data feed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     /// The best bid and offer changed.
@@ -14,7 +14,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// The frame kind of this tick.
+    /// Returns the frame kind of this tick.
     pub fn kind(&self) -> Kind {
         match self {
             Self::Top(_) => Kind::TopOfBook,
@@ -22,7 +22,7 @@ impl Event {
         }
     }
 
-    /// The bytes of this tick, as they lie in a frame.
+    /// Returns the bytes of this tick, as they lie in a frame.
     pub fn as_bytes(&self) -> &[u8] {
         match self {
             Self::Top(top) => top.as_bytes(),

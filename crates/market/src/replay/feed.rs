@@ -13,9 +13,9 @@ use crate::{DecimalError, Price, Quantity, Side, Symbol, TopOfBook, Trade};
 /// Nanoseconds in a millisecond, the unit of the exchange's own times.
 const NS_PER_MS: u64 = 1_000_000;
 
-/// What a line says.
+/// Content of a line.
 pub(super) enum Content {
-    /// Receive time, instrument, and the tick with its symbol id still open.
+    /// Receive time, instrument, and a tick whose symbol id is not set yet.
     Tick(u64, Symbol, Event),
     /// A depth update or a depth snapshot.
     Depth,
@@ -23,7 +23,7 @@ pub(super) enum Content {
     Other,
 }
 
-/// Reads one line; the error says what is wrong with it.
+/// Reads one line; the error describes the mistake.
 pub(super) fn parse(line: &[u8]) -> Result<Content, String> {
     let text = std::str::from_utf8(line).map_err(|error| format!("not UTF-8 from byte {}", error.valid_up_to() + 1))?;
     let (at, json) = text.split_once(' ').ok_or("no receive time and JSON with a space between them")?;
@@ -44,7 +44,7 @@ pub(super) fn parse(line: &[u8]) -> Result<Content, String> {
     }
 }
 
-/// Writes one line, its end included.
+/// Writes one line, including its end.
 pub(super) fn write(mut out: impl Write, at_ns: u64, symbol: &str, event: &Event) -> io::Result<()> {
     write!(out, "{at_ns} ")?;
     let lowercase = symbol.to_lowercase();
@@ -66,11 +66,11 @@ fn payload<'a, T: Deserialize<'a>>(json: &'a str, is_enveloped: bool) -> Result<
 }
 
 fn from_json<'a, T: Deserialize<'a>>(json: &'a str) -> Result<T, String> {
-    // The parser sees a file of one line; its line number would be taken for that of the recording.
+    // The parser sees a single line, so its line number would be mistaken for that of the recording.
     serde_json::from_str(json).map_err(|error| error.to_string().replace(" at line 1 column ", " at JSON column "))
 }
 
-/// What the exchange wraps around each message of a combined stream.
+/// The exchange's envelope around each message of a combined stream.
 #[derive(Serialize, Deserialize)]
 struct Envelope<T> {
     #[serde(skip_deserializing)]
@@ -78,7 +78,7 @@ struct Envelope<T> {
     data: T,
 }
 
-/// As much of a message as tells what it is. A depth snapshot has no `e` field.
+/// The fields that identify a message. A depth snapshot has no `e` field.
 #[derive(Deserialize)]
 struct Head<'a> {
     #[serde(borrow, default, rename = "e")]
@@ -147,7 +147,7 @@ struct Execution<'a> {
     price: Cow<'a, str>,
     #[serde(borrow, rename = "q")]
     quantity: Cow<'a, str>,
-    /// The buyer's order was in the book already, so the seller took it.
+    /// True if the buyer's order was in the book already, so that the seller was the taker.
     #[serde(rename = "m")]
     buyer_is_maker: bool,
 }
@@ -190,7 +190,7 @@ pub(super) fn quantity(text: &str) -> Result<Quantity, String> {
 }
 
 fn decimal<T: FromStr<Err = DecimalError>>(text: &str) -> Result<T, String> {
-    // The decimal parser cuts the text by bytes, which needs one byte a character.
+    // The decimal parser cuts the text by bytes, so each character must be one byte.
     let parsed = if text.is_ascii() { text.parse::<T>() } else { Err(DecimalError::NotANumber) };
     parsed.map_err(|error| format!("'{text}': {error}"))
 }

@@ -1,4 +1,4 @@
-//! A recording as a file: lines to ticks, and ticks to lines.
+//! A recording as a file: parsing of lines into ticks, and writing of ticks as lines.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,11 +13,11 @@ use super::event::Event;
 use super::feed::{self, Content};
 use crate::{Symbol, SymbolId};
 
-/// The longest line that is read, without its end. Longer ones are bad lines, so that memory stays bounded.
+/// Max length of a line without its end. Longer lines are bad lines, so that memory stays bounded.
 const LINE_LIMIT_BYTES: u64 = 16 << 20;
-/// How many bad lines are named; all are counted.
+/// Max bad lines that are listed; all are counted.
 const NAMED_BAD_LINES: usize = 10;
-/// How much is kept of what is wrong with a line: a parser may quote the line.
+/// Max length of a bad line's reason: a parser may quote the line.
 const REASON_LIMIT_CHARS: usize = 160;
 /// Every gzip stream starts with these bytes, and no receive time does.
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
@@ -38,15 +38,15 @@ const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Recording {
-    /// The ticks in the order of the file; their times never go back.
+    /// Ticks in the order of the file; their times never decrease.
     pub events: Vec<Recorded>,
-    /// The instruments in the order of their first tick; a [`crate::SymbolId`] in a tick is an index into it.
+    /// Instruments in the order of their first tick; a [`crate::SymbolId`] in a tick is an index into this list.
     pub symbols: Vec<Symbol>,
-    /// What was read and what was left out.
+    /// Counts of the lines that were read and left out.
     pub tally: Tally,
 }
 
-/// A tick and when it was received.
+/// A tick and its receive time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recorded {
     /// Local receive time, nanoseconds since the Unix epoch.
@@ -55,7 +55,7 @@ pub struct Recorded {
     pub event: Event,
 }
 
-/// What the lines of a recording were. Every line is counted in exactly one of tops, trades, skipped and bad.
+/// Counts of a recording's lines by kind. Every line is counted in exactly one of tops, trades, skipped and bad.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tally {
     /// All lines.
@@ -68,17 +68,17 @@ pub struct Tally {
     pub skipped_depth: u64,
     /// Messages of other streams.
     pub skipped_other: u64,
-    /// Lines that are no message.
+    /// Lines that are not a message.
     pub bad: u64,
-    /// The first ten bad lines: the line number, from 1, and what is wrong with it.
+    /// The first ten bad lines: the line number, from 1, and the reason.
     pub bad_lines: Vec<(u64, String)>,
-    /// Ticks whose receive time lay before that of an earlier tick; they keep their place and get the earlier time.
+    /// Ticks with a receive time before that of an earlier tick; they keep their place and get the earlier tick's time.
     pub backwards: u64,
-    /// The input ended before its gzip stream did; what came until then is kept.
+    /// The input ended before its gzip stream did; the part before is kept.
     pub truncated: bool,
 }
 
-/// Why a recording cannot be used.
+/// Errors of a recording that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
     /// The file cannot be opened.
@@ -86,20 +86,20 @@ pub enum RecordingError {
     Open {
         /// The file.
         path: PathBuf,
-        /// What the operating system said.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// Reading failed on the way.
+    /// Reading failed midway.
     #[error("cannot read {name} at line {line}: {source}; if it is a gzip file, test it with `gzip -t`, fetch it anew")]
     Read {
         /// The file, or `the input`.
         name: String,
-        /// The line that could not be read, from 1.
+        /// The unreadable line, from 1.
         line: u64,
-        /// What the operating system or the decompressor said.
+        /// The error of the operating system or the decompressor.
         source: io::Error,
     },
-    /// Nothing in it can be replayed.
+    /// The recording has no line that can be replayed.
     #[error(
         "{name} has no bookTicker or trade line ({tally}); record one of these streams as `LOCAL_NS JSON` lines, or write CSV \
          with the columns utc_ns, symbol, bid, bid_quantity, ask, ask_quantity, or price and quantity of trades"
@@ -107,7 +107,7 @@ pub enum RecordingError {
     NoTick {
         /// The file, or `the input`.
         name: String,
-        /// What the lines were instead.
+        /// Counts of the lines found instead.
         tally: Tally,
     },
 }
@@ -142,9 +142,9 @@ impl Recording {
         read(input, "the input")
     }
 
-    /// Writes the ticks in the form that [`Recording::read`] reads, plain.
+    /// Writes the ticks, uncompressed, in the form that [`Recording::read`] reads.
     ///
-    /// Exchange times are written in milliseconds, as the exchange writes them; what they hold beyond is cut off.
+    /// Exchange times are written in milliseconds, the exchange's own unit; finer digits are cut off.
     pub fn write(&self, out: impl Write) -> io::Result<()> {
         let mut out = BufWriter::new(out);
         for Recorded { at_ns, event } in &self.events {
@@ -185,7 +185,7 @@ fn read(mut input: impl Read, name: &str) -> Result<Recording, RecordingError> {
     Ok(collector.recording)
 }
 
-/// Puts lines together to a recording.
+/// Assembles a recording from lines.
 #[derive(Default)]
 struct Collector {
     recording: Recording,
@@ -197,7 +197,7 @@ impl Collector {
         let (mut line, mut columns) = (Vec::new(), None);
         loop {
             let read = next_line(&mut input, &mut line);
-            // A file that Windows has written may begin with a mark.
+            // A file from Windows may begin with a byte order mark.
             let line = match self.recording.tally.lines {
                 0 => line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&line),
                 _ => &line,
@@ -213,7 +213,7 @@ impl Collector {
                 Err(error) => return Err(error),
             };
             if !is_cut || !line.is_empty() {
-                // A line of the other form begins with a time.
+                // A line of the JSON form begins with a time.
                 let names_columns = line.first().is_some_and(|&byte| byte.is_ascii_alphabetic() || byte == b'"');
                 match &columns {
                     None if self.recording.tally.lines == 0 && names_columns => {
@@ -269,14 +269,14 @@ impl Collector {
     }
 }
 
-/// What the input gave next.
+/// Result of reading a line.
 enum Line {
     Whole,
     TooLong,
     End,
 }
 
-/// Reads the next line, without its end. On an error `line` holds what came before it.
+/// Reads the next line, without its end. On an error `line` holds the bytes before it.
 fn next_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Line> {
     line.clear();
     input.by_ref().take(LINE_LIMIT_BYTES + 1).read_until(b'\n', line)?;

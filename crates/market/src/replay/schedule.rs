@@ -1,39 +1,39 @@
-//! When each tick of a recording is to be published.
+//! Publication times of a recording's ticks.
 
 use super::{Event, Recorded, Recording};
 
 const NS_PER_S: f64 = 1e9;
 
-/// How fast a recording is replayed.
+/// Speed of a replay.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Pace {
-    /// At its own times.
+    /// The recorded times.
     Recorded,
-    /// At its own times, so many times as fast: 2.0 is twice as fast.
+    /// The recorded times, sped up by this factor: 2.0 is twice as fast.
     Scaled(f64),
-    /// Evenly.
+    /// A fixed rate.
     Fixed {
-        /// Ticks a second.
+        /// Ticks per second.
         per_second: f64,
     },
 }
 
-/// Why a recording cannot be replayed at this pace.
+/// Errors of a pace at which a recording cannot be replayed.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum PaceError {
-    /// Zero, negative, infinite or not a number.
+    /// The factor or rate is zero, negative, infinite or not a number.
     #[error("a speed or rate of {0} cannot be kept; give a finite number above zero")]
     NotPositive(f64),
-    /// Looped at its own times, but it covers no time.
+    /// The recording is looped at its recorded times, but covers no time.
     #[error("all ticks of the recording have one time, so it cannot be looped at its own times; give a fixed rate")]
     NoSpan,
 }
 
 impl Recording {
-    /// The intended time of each tick, in nanoseconds from the start, where the first tick has 0; then the tick.
+    /// Returns each tick with its intended time, in nanoseconds from the start; the first tick has 0.
     ///
-    /// A looped schedule never ends. Between the last tick and the first of the next round lies the mean interval.
-    /// Each offset is computed from the start and never from the one before, so that rounding does not add up.
+    /// A looped schedule never ends. The mean interval lies between the last tick and the first tick of the next round.
+    /// Each offset is computed from the start, not from the previous offset, so that rounding errors do not accumulate.
     pub fn schedule(&self, pace: Pace, looped: bool) -> Result<Schedule<'_>, PaceError> {
         if let Pace::Scaled(factor) | Pace::Fixed { per_second: factor } = pace
             && !(factor > 0.0 && factor.is_finite())
@@ -48,19 +48,19 @@ impl Recording {
     }
 }
 
-/// An iterator over the intended times of ticks; made by [`Recording::schedule`].
+/// An iterator over ticks and their intended times; created by [`Recording::schedule`].
 #[derive(Debug, Clone)]
 pub struct Schedule<'a> {
     events: &'a [Recorded],
     pace: Pace,
     looped: bool,
-    /// How long a round takes at the recording's own times.
+    /// Duration of a round at the recorded times.
     round_ns: u64,
     /// Index of the next tick in this round.
     next: usize,
-    /// Ticks given in all rounds.
+    /// Ticks returned in all rounds.
     given: u64,
-    /// How long the rounds before this one took at the recording's own times.
+    /// Duration of all earlier rounds at the recorded times.
     rounds_ns: u64,
 }
 
@@ -93,7 +93,8 @@ impl<'a> Iterator for Schedule<'a> {
     }
 }
 
-/// From the first tick of a round to the first of the next: the span and one mean interval. Zero if there is no span.
+/// Returns the time from the first tick of a round to that of the next: the span and one mean interval. Zero if there
+/// is no span.
 fn round_ns(events: &[Recorded]) -> u64 {
     let [first, .., last] = events else { return 0 };
     let span_ns = last.at_ns.saturating_sub(first.at_ns);

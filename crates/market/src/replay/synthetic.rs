@@ -1,9 +1,9 @@
-//! A market that nobody recorded: a random walk that looks like the top of a futures book.
+//! A synthetic market: a random walk that resembles the top of a futures book.
 
 use super::{Event, Recorded, Recording, Tally};
 use crate::{Price, Quantity, SCALE, Side, Symbol, SymbolId, TopOfBook, Trade};
 
-/// Its name says that it is none of an exchange's.
+/// Symbol of the synthetic market; no exchange lists it.
 const SYMBOL: Symbol = Symbol(*b"SYNUSDT\0\0\0\0\0\0\0\0\0");
 /// 2024-01-01 00:00:00 UTC.
 const START_NS: u64 = 1_704_067_200_000_000_000;
@@ -13,12 +13,13 @@ const STEP: i64 = SCALE / 10;
 const LOT: i64 = SCALE / 1_000;
 /// The first bid, 61,800.00, in price steps.
 const FIRST_BID_STEPS: i64 = 618_000;
-/// The lowest bid, so that however long the walk is, a price stays a price.
+/// The lowest bid, so that a walk of any length keeps positive prices.
 const LOWEST_BID_STEPS: i64 = 1_000;
 const NS_PER_MS: u64 = 1_000_000;
 
 impl Recording {
-    /// So many ticks of a random walk with bursts, about 300 a second. The same seed gives the same ticks everywhere.
+    /// Creates a recording of a random walk with bursts, about 300 ticks a second. The same seed gives the same ticks
+    /// on every machine.
     pub fn synthetic(seed: u64, ticks: usize) -> Self {
         let mut walk = Walk::new(seed);
         let events: Vec<Recorded> = (0..ticks).map(|_| walk.tick()).collect();
@@ -29,7 +30,7 @@ impl Recording {
     }
 }
 
-/// The state of the market.
+/// State of the market.
 struct Walk {
     random: Random,
     at_ns: u64,
@@ -45,7 +46,7 @@ impl Walk {
         Self { random, at_ns: START_NS, bid_steps: FIRST_BID_STEPS, spread_steps: 1, trades: 0, opened: false }
     }
 
-    /// The first tick is a top of book, so that whoever follows has a price from the start.
+    /// Returns the next tick. The first is a top of book, so that a subscriber has a price from the start.
     fn tick(&mut self) -> Recorded {
         let is_trade = self.opened && self.random.below(4) == 0;
         if self.opened {
@@ -56,7 +57,8 @@ impl Walk {
         Recorded { at_ns: self.at_ns, event }
     }
 
-    /// Two of three ticks follow in the same burst, within microseconds; between bursts lie 5 µs to 82 ms.
+    /// Returns the time to the next tick: two of three ticks follow in the same burst, within microseconds; bursts are
+    /// 5 µs to 82 ms apart.
     fn gap_ns(&mut self) -> u64 {
         if self.random.below(3) > 0 {
             return 400 + self.random.below(3_600);
@@ -103,13 +105,14 @@ impl Walk {
         Quantity((1 + self.random.below(most_lots) as i64) * LOT)
     }
 
-    /// Three milliseconds before it was received, and in whole milliseconds, as exchanges give it.
+    /// Returns the exchange's time: three milliseconds before the receive time, in whole milliseconds as exchanges send
+    /// it.
     fn event_ns(&self) -> u64 {
         (self.at_ns / NS_PER_MS - 3) * NS_PER_MS
     }
 }
 
-/// SplitMix64: small, and the same on every machine.
+/// The SplitMix64 generator: small, and the same on every machine.
 struct Random(u64);
 
 impl Random {

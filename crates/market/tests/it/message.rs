@@ -1,4 +1,4 @@
-//! What comes from outside is checked before it is a message.
+//! Bytes from outside are checked before they become a message.
 
 use proptest::prelude::*;
 use tickpath_market::{
@@ -175,12 +175,12 @@ fn unknown_codes_of_a_trigger_are_refused() {
             assert_eq!(Request::ReplaceConditional(replace).check().is_ok(), is_known, "code {place} is {code}");
         }
     }
-    // What is not read need not be anything.
+    // A condition that is not read may have any codes.
     let alone = Trigger { second: Condition::default(), ..trigger(TriggerJoin::Alone) };
     assert_eq!(alone.check(), Ok(()));
 }
 
-/// Whether it fires at a last price and a bid, as far as they are known.
+/// Returns whether the trigger fires at a last price and a bid, where they are known.
 fn fires(join: TriggerJoin, last: Option<i64>, bid: Option<i64>) -> bool {
     trigger(join).fires(|condition| {
         let is_last = condition.price_type == TriggerPriceType::Last.code();

@@ -1,4 +1,4 @@
-//! Recordings are read line by line, nothing is lost unsaid, and replay keeps its times.
+//! Recordings are read line by line, no line is lost without a count, and a replay keeps its times.
 
 use std::io::{Cursor, Write};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The published SBE schema says what the structs are, to the byte and to the code.
+//! The published SBE schema matches the structs to the byte and to the code.
 
 use std::any::type_name;
 use std::collections::BTreeSet;
@@ -84,7 +84,7 @@ fn every_code_is_described() {
     assert_eq!(types(root).filter(|node| node.tag_name().name() == "enum").count(), 11, "an enum that no test knows");
 }
 
-/// A refusal may not know the side, and the second condition of a trigger may be none: there such codes are zero.
+/// A denial may have no known side, and a trigger's second condition may be absent: there such codes are zero.
 #[test]
 fn zero_is_none_where_a_code_may_be_left_open() {
     let document = Document::parse(SCHEMA).unwrap();
@@ -143,7 +143,7 @@ fn decimals_have_the_scale_of_the_crate() {
     }
 }
 
-/// A message as the compiler lays it out.
+/// Layout of a message as compiled.
 struct Layout {
     name: &'static str,
     size: usize,
@@ -154,13 +154,13 @@ struct Field {
     name: &'static str,
     offset: usize,
     size: usize,
-    /// The last part of the type's path: `Price`, `u64`, `[u8; 3]`.
+    /// Last part of the type's path: `Price`, `u64`, `[u8; 3]`.
     type_name: &'static str,
 }
 
 macro_rules! layout {
     ($message:ident { $($field:ident),+ $(,)? }) => {{
-        // The pattern must name every field, so a new one does not compile until it stands here.
+        // The pattern names every field, so a new field does not compile until it is listed here.
         let $message { $($field: _),+ } = $message::default();
         Layout {
             name: stringify!($message),
@@ -170,7 +170,7 @@ macro_rules! layout {
     }};
 }
 
-/// The match has no wildcard, so a new message does not compile until it stands here.
+/// The match has no wildcard, so a new message does not compile until it is listed here.
 fn layout(kind: Kind) -> Layout {
     match kind {
         Kind::TopOfBook => {
@@ -231,14 +231,14 @@ fn layout(kind: Kind) -> Layout {
     }
 }
 
-/// A message that begins with another one: the schema names the fields of that.
+/// Returns the layout with the fields of the message that it begins with, as the schema names those.
 fn unfolded(message: Layout, first: Layout) -> Layout {
     let begin = &message.fields[0];
     assert_eq!((begin.offset, begin.size, begin.type_name), (0, first.size, first.name), "{}", message.name);
     Layout { fields: first.fields.into_iter().chain(message.fields.into_iter().skip(1)).collect(), ..message }
 }
 
-/// Generated Java calls the end of a message its `limit`, so no field can be called that there.
+/// Generated Java calls the end of a message its `limit`, so no field can have that name in the schema.
 fn described_name(name: &str) -> &str {
     if name == "limit" { "risk_limit" } else { name }
 }
@@ -248,7 +248,7 @@ fn field<M, F>(name: &'static str, offset: usize, _of: impl Fn(&M) -> &F) -> Fie
     Field { name, offset, size: size_of::<F>(), type_name: path.rsplit("::").next().unwrap_or(path) }
 }
 
-/// A newtype has its own name in the schema, and a code is an enum there, or a flag.
+/// Checks a field's type: a newtype has its own name in the schema, and a code is an enum there, or a flag.
 fn check_type(root: Node<'_, '_>, described: &str, field: &Field, place: &str) {
     if field.name == "reserved" {
         assert!(described.starts_with("Reserved"), "{place}");
@@ -276,7 +276,7 @@ fn check_codes<T: Copy + Debug>(
         let is_described = described.iter().any(|(_, code)| *code == byte);
         assert_eq!(from_code(byte).is_some(), is_described, "{name} {byte}");
     }
-    // What a tool takes for none must be no code; that of the bare type is its greatest value.
+    // The null value must not be a code; a bare type's null is its greatest value.
     let none = match type_named(root, name).attribute("encodingType").unwrap() {
         "uint8" => u8::MAX,
         named => number(type_named(root, named), "nullValue") as u8,
@@ -297,7 +297,7 @@ fn type_size(root: Node<'_, '_>, name: &str) -> usize {
     }
 }
 
-/// A part of a composite: a simple type, or one that is defined elsewhere.
+/// Returns the size of a composite's part: a simple type, or a type defined elsewhere.
 fn part_size(root: Node<'_, '_>, part: Node<'_, '_>) -> usize {
     match part.tag_name().name() {
         "ref" => type_size(root, part.attribute("type").unwrap()),

@@ -1,5 +1,5 @@
-//! The official SBE tool takes the schema without a word, and the codecs that it makes in Java and in C++ read every message
-//! of ours, field by field, and write it again to the byte. `RoundTrip.java` and `RoundTrip.cpp` are their users.
+//! The official SBE tool accepts the schema without warnings. Its Java and C++ codecs, used by `RoundTrip.java` and
+//! `RoundTrip.cpp`, read every message of ours field by field and write it again to the byte.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -27,7 +27,7 @@ fn codecs_in_java_carry_every_message() {
     compile.args(sources.map(|source| source.expect("the folder can be read").path()));
     said(&mut compile);
     let mut program = tool::java();
-    // The buffers of the generated code reach into Java's own.
+    // The buffers of the generated code use internals of Java.
     program.args(["--add-opens", "java.base/jdk.internal.misc=ALL-UNNAMED", "-cp"]);
     program.arg(format!("{}:{}", classes.display(), tool.class_path())).arg("RoundTrip");
     check(&mut program, folder.path());
@@ -50,7 +50,8 @@ fn codecs_in_cpp_carry_every_message() {
     check(&mut bounded(&program), folder.path());
 }
 
-/// What each part of the validation is for: the tool's errors, its warnings, and what the XSD alone refuses.
+/// One fault for each part of the validation: the tool's errors, its warnings, and the faults that only the XSD
+/// rejects.
 #[test]
 fn a_fault_in_the_schema_is_told() {
     let Some(tool) = Tool::have("faults in the schema", &[]) else { return };
@@ -69,7 +70,7 @@ fn a_fault_in_the_schema_is_told() {
     }
 }
 
-/// Hands the program messages of every kind, and compares what it says with what was sent.
+/// Passes messages of every kind to the program, and compares its output with them.
 fn check(program: &mut Command, folder: &Path) {
     let sent = messages::of_every_kind();
     let input = folder.join("messages");

@@ -1,4 +1,4 @@
-//! Messages of every kind with values drawn at random, extremes among them, and what a codec should say of each.
+//! Messages of every kind with random values, extremes among them, and the expected output of a codec for each.
 
 use std::fmt::{Debug, Display, Write as _};
 
@@ -13,22 +13,22 @@ use tickpath_market::{
 };
 use zerocopy::{FromBytes, IntoBytes};
 
-/// Messages of a kind.
+/// Messages per kind.
 const ROUNDS: usize = 200;
 
-/// The first messages of a kind hold one of these throughout: zeros, the nulls of unsigned and signed numbers, the greatest
-/// signed one, and one.
+/// The first messages of a kind consist of one of these values only: zero, the nulls of unsigned and signed numbers,
+/// the greatest signed number, and 1.
 const EXTREMES: [u64; 5] = [0, u64::MAX, 1 << 63, (1 << 63) - 1, 1];
 
-/// The code of none, where zero is one of the codes; and where the schema says that it is zero.
+/// Null code where zero is one of the codes, and the schema's null where it is zero.
 const NULL: u8 = 255;
 const ZERO: u8 = 0;
 
-/// What the schema says of itself.
+/// Id and version of the schema.
 const SCHEMA_ID: u16 = 1;
 const SCHEMA_VERSION: u16 = 0;
 
-/// A message behind SBE's header, and the line that tells it.
+/// A message after SBE's header, and its expected line.
 pub struct Sent {
     pub bytes: Vec<u8>,
     pub line: String,
@@ -44,7 +44,7 @@ pub fn of_every_kind() -> Vec<Sent> {
     all
 }
 
-/// The match has no wildcard, so a new message does not compile until it stands here.
+/// The match has no wildcard, so a new message does not compile until it is listed here.
 fn drawn(kind: Kind, dice: &mut Dice) -> Sent {
     match kind {
         Kind::TopOfBook => top_of_book(dice),
@@ -230,15 +230,15 @@ fn condition(line: Line, name: &str, m: &Condition) -> Line {
         .bytes(name, &m.reserved)
 }
 
-/// What the values come from.
+/// Source of the values.
 struct Dice {
     runner: TestRunner,
-    /// All numbers, if it is given.
+    /// Value of all numbers, if set.
     extreme: Option<u64>,
 }
 
 impl Dice {
-    /// Any bytes are one, but for its codes.
+    /// Draws a message: any bytes are valid, except for its codes.
     fn message<M: FromBytes + IntoBytes>(&mut self) -> M {
         let mut message = M::new_zeroed();
         for chunk in message.as_mut_bytes().chunks_mut(8) {
@@ -271,7 +271,7 @@ impl Dice {
         }
     }
 
-    /// One of the codes, or none.
+    /// Draws one of the codes, or null.
     fn code<C: Copy>(&mut self, all: &[C], code: fn(C) -> u8, none: u8) -> u8 {
         let place = self.draw(&(0..=all.len()));
         all.get(place).map_or(none, |&one| code(one))
@@ -287,7 +287,7 @@ impl Dice {
     }
 }
 
-/// What a codec should say of a message.
+/// Expected output of a codec for a message.
 struct Line {
     kind: Kind,
     text: String,
@@ -311,7 +311,7 @@ impl Line {
         self.number(name, format_args!("{}e-{}", value.0, SCALE.ilog10()))
     }
 
-    /// The upper half, signed, then the lower one.
+    /// Appends the upper half, signed, then the lower half.
     fn int128(self, name: &str, value: [u8; 16]) -> Self {
         let value = i128::from_le_bytes(value);
         self.number(name, format_args!("{}:{}", (value >> 64) as i64, value as u64))
@@ -328,7 +328,7 @@ impl Line {
         self.number(name, hex(value))
     }
 
-    /// The line's end: the bytes as they should come back.
+    /// Ends the line with the bytes that the codec must write back.
     fn ends(mut self, block: &[u8]) -> Sent {
         let length = u16::try_from(block.len()).expect("a message is short");
         let header = [length, u16::from(self.kind.code()), SCHEMA_ID, SCHEMA_VERSION];

@@ -1,4 +1,4 @@
-//! The official tool: Maven fetches it, and it makes codecs of a schema.
+//! The official SBE tool: Maven fetches it, and it generates codecs from a schema.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -6,23 +6,24 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::{env, fs, io};
 
-/// Seconds after which a program that hangs is ended; Maven may have to wait for a registry.
+/// Timeout in seconds of a program; Maven may have to wait for a registry.
 const MOST_SECONDS: &str = "120";
 const MOST_FETCH_SECONDS: &str = "300";
 
-/// In the jar of the tool: what the standard says a schema may look like.
+/// File in the tool's jar: the standard's XSD of a schema.
 const XSD: &str = "fpl/sbe.xsd";
 
-/// Java programs that are over in a second: compiled but lightly, and content with little memory.
+/// Options for Java programs that run for a second: light compilation and little memory.
 const JAVA: [&str; 3] = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m"];
 
-/// The folder with the tool and all that it needs, and the XSD beside them.
+/// Folder of the tool with its dependencies and the XSD.
 pub struct Tool {
     home: PathBuf,
 }
 
 impl Tool {
-    /// The tool, where it and these programs are to be had. Else it is said what is left out; in CI that is a failure.
+    /// Returns the tool, if the tool and these programs are available. Otherwise reports the skipped test, which is a
+    /// failure in CI.
     pub fn have(what: &str, programs: &[&str]) -> Option<&'static Self> {
         static TOOL: OnceLock<Result<Tool, String>> = OnceLock::new();
         let missing = ["java", "jar", "mvn"].iter().chain(programs).copied().find(|program| !is_here(program));
@@ -39,7 +40,7 @@ impl Tool {
         None
     }
 
-    /// Once; and again when the list of libraries has changed.
+    /// Fetches the tool once, and again after a change of the list of libraries.
     fn fetched() -> Result<Self, String> {
         let pom = schema().with_file_name("pom.xml");
         let wanted = fs::read(&pom).map_err(told)?;
@@ -59,14 +60,14 @@ impl Tool {
         let jar = names.find(|name| name.starts_with("sbe-tool-")).ok_or("Maven fetched something else")?;
         heard(bounded("jar").args(["--extract", "--file", jar.as_str(), XSD]).current_dir(folder.path()))?;
         fs::write(folder.path().join("pom.xml"), &wanted).map_err(told)?;
-        // Of two that fetch at once, the last one wins.
+        // The last of two concurrent fetches wins.
         let _ = fs::remove_dir_all(&home);
         fs::rename(folder.path(), &home).map_err(told)?;
         Ok(Self { home })
     }
 
-    /// Makes codecs in a language, `Java` or `Cpp`. What the tool says is a fault of the schema: of what the XSD refuses it
-    /// tells, and goes on.
+    /// Generates codecs in a language, `Java` or `Cpp`. Any output of the tool is a fault of the schema: for faults
+    /// against the XSD it prints a message and continues.
     pub fn generate(&self, language: &str, schema: &Path, folder: &Path) -> Result<(), String> {
         let mut tool = java();
         tool.arg("-Dsbe.validation.stop.on.error=true").arg("-Dsbe.validation.warnings.fatal=true");
@@ -78,31 +79,31 @@ impl Tool {
         if all.is_empty() { Ok(()) } else { Err(all) }
     }
 
-    /// Where Java finds the tool, and what generated code needs.
+    /// Returns the class path of the tool and of generated code.
     pub fn class_path(&self) -> String {
         self.home.join("*").display().to_string()
     }
 }
 
-/// The schema of the messages.
+/// Returns the schema of the messages.
 pub fn schema() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schema/tickpath.xml")
 }
 
-/// Java, that is ended if it hangs.
+/// Returns a Java command with a timeout.
 pub fn java() -> Command {
     let mut command = bounded("java");
-    // Java would say that it has picked them up.
+    // Java would report that it has read this variable.
     command.args(JAVA).env_remove("JAVA_TOOL_OPTIONS");
     command
 }
 
-/// A program that is ended if it hangs.
+/// Returns a command with a timeout.
 pub fn bounded(program: impl AsRef<OsStr>) -> Command {
     ended_after(MOST_SECONDS, program)
 }
 
-/// What a command has to say, which must end well.
+/// Returns a command's output; the command must succeed.
 pub fn said(command: &mut Command) -> String {
     let [said, _] = heard(command).unwrap_or_else(|all| panic!("{command:?}: {all}"));
     said
@@ -114,14 +115,14 @@ fn ended_after(seconds: &str, program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// What it says on its two outputs; where it ends badly, all that and how.
+/// Returns a command's two outputs; on failure, both with the exit status.
 fn heard(command: &mut Command) -> Result<[String; 2], String> {
     let ended = command.output().map_err(told)?;
     let said = [ended.stdout, ended.stderr].map(|said| String::from_utf8_lossy(&said).into_owned());
     if ended.status.success() { Ok(said) } else { Err(format!("{}{}", said.concat(), ended.status)) }
 }
 
-/// The sentence that matters of all that Maven says.
+/// Returns the first error in Maven's output.
 fn first_error(said: &str) -> &str {
     let rest = said.split_once("[ERROR] ").map_or(said, |(_, rest)| rest);
     rest.trim().lines().next().unwrap_or_default()

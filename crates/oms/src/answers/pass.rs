@@ -1,4 +1,4 @@
-//! What the sequencer does with orders that their venue does not answer for.
+//! The sequencer's handling of orders that their venue does not answer for.
 
 use tickpath_clock::Clock;
 use tickpath_market::{ExecType, ExecutionReport, OrdStatus, OrderId, VenueId};
@@ -9,13 +9,13 @@ use crate::OmsError;
 use crate::notice::Notice;
 use crate::sequencer::Sequencer;
 
-/// Slots of orders that one turn looks at, and orders without an answer among them.
+/// Max slots of orders that a turn checks, and max orders without an answer among them.
 const LOOK: u32 = 4096;
 const MOST_ASKED: u32 = 256;
 
 impl<C: Clock> Sequencer<C> {
-    /// Goes on with the pass over open orders, and puts those in doubt whose venue has been silent for too long. Returns
-    /// how many.
+    /// Continues the pass over open orders, and puts those in doubt whose venue has been silent for too long. Returns
+    /// the number of orders that were asked for.
     #[cold]
     pub(crate) fn look_for_answers(&mut self) -> Result<usize, OmsError> {
         if self.answers.watch.iter().all(|watch| watch.answer_within_ns == 0) {
@@ -44,13 +44,14 @@ impl<C: Clock> Sequencer<C> {
         Ok(done)
     }
 
-    /// Whether a request waits here for the disk: its venue has not received it.
+    /// Returns whether a request waits here for the disk, so that its venue has not received it.
     fn is_held(&self, found: &Unanswered) -> bool {
         let record = OrderId(found.request).sequence();
         self.held > 0 && self.commit.as_ref().is_some_and(|commit| record >= commit.synced())
     }
 
-    /// Puts an order in doubt, or asks for one that is in doubt already. Returns false where its venue cannot be asked.
+    /// Puts an order in doubt, or asks for an order that is already in doubt. Returns false if its venue cannot be
+    /// asked.
     fn ask_for(&mut self, found: &Unanswered) -> Result<bool, OmsError> {
         let now = self.clock.ticks();
         if found.request != 0 {
@@ -66,8 +67,8 @@ impl<C: Clock> Sequencer<C> {
         Ok(true)
     }
 
-    /// Asks for the order of a report that shows a loss: a cancel or a replace that is refused because the venue does not
-    /// work an order that is open here, or an end with more filled than was reported.
+    /// Asks for the order of a report that shows a loss: a cancel or a replace that the venue refuses because it does
+    /// not work an order that is open here, or an end with more filled than was reported.
     #[inline]
     pub(crate) fn ask_after_loss(&mut self, venue: VenueId, report: &ExecutionReport) -> Result<(), OmsError> {
         let is = |exec_type: ExecType| report.exec_type == exec_type.code();

@@ -1,4 +1,4 @@
-//! `inline`: one thread does everything, or polls it between other things.
+//! `inline`: one thread does everything, or polls the OMS between other work.
 
 use tickpath_clock::Clock;
 use tickpath_log::{Reader, sleep_until_any};
@@ -11,7 +11,7 @@ use crate::front::{Front, NoFront, Opening};
 use crate::rehearsal::{Client, Turns};
 use crate::sequencer::Sequencer;
 
-/// The OMS on one thread, to be polled by it.
+/// The OMS on one thread, which polls it.
 pub struct Inline<C, F = NoFront> {
     clock: C,
     sequencer: Sequencer<C>,
@@ -22,21 +22,21 @@ pub struct Inline<C, F = NoFront> {
     turns: Turns,
 }
 
-/// A second OMS, and who sends it orders.
+/// Warm-up: a second OMS, and the client that sends it orders.
 struct Rehearsal<C, F> {
     oms: Box<Inline<C, F>>,
     client: Client,
 }
 
 impl<C: Clock> Inline<C> {
-    /// Opens lanes and journal, and replays what is there. `ticks` brings reference prices.
+    /// Opens lanes and journal, and replays the journal. `ticks` brings reference prices.
     pub fn open(clock: C, config: &Config, ticks: Option<Reader>) -> Result<Self, OmsError> {
         Self::with_front(clock, config, None::<fn(&mut Sequencer<C>, Opening) -> Result<NoFront, OmsError>>, ticks)
     }
 }
 
 impl<C: Clock, F: Front> Inline<C, F> {
-    /// The same with a front, which is opened then.
+    /// Opens an OMS with a front end, which is opened after lanes and journal.
     pub fn with_front(
         clock: C,
         config: &Config,
@@ -64,40 +64,41 @@ impl<C: Clock, F: Front> Inline<C, F> {
         Self { clock, sequencer, sources, ticks: None, front: None, rehearsal: None, turns: Turns::default() }
     }
 
-    /// Takes an order through the OMS's own code, on lanes and a journal of which nobody knows; false if it does not rehearse.
+    /// Takes a warm-up order through the OMS's own code, on private lanes and a private journal. Returns false without
+    /// a warm-up.
     #[inline(never)]
     fn rehearse(&mut self) -> bool {
         let Some(Rehearsal { oms, client }) = &mut self.rehearsal else { return false };
         if client.send(&self.sequencer, &mut oms.sequencer).and_then(|()| oms.poll()).is_err() {
-            // It is nobody's loss.
+            // A failed warm-up costs latency only.
             self.rehearsal = None;
         }
         true
     }
 
-    /// Orders that were rehearsed, and what was said to them: two words each, unless they were denied.
+    /// Returns the number of warm-up orders, and of their outputs: two for each order, unless it was denied.
     pub fn rehearsed(&self) -> (u64, u64) {
         let Some(Rehearsal { oms, client }) = &self.rehearsal else { return (0, 0) };
         (client.sent(), oms.sequencer.core.digest().outputs)
     }
 
-    /// Notes that its thread has slept: the next turn without work is one for a rehearsal.
+    /// Notes that the thread has slept: the next idle turn is for a warm-up.
     pub fn is_cold(&mut self) {
         self.turns.are_cold();
     }
 
-    /// The sequencer.
+    /// Returns the sequencer.
     pub fn sequencer(&mut self) -> &mut Sequencer<C> {
         &mut self.sequencer
     }
 }
 
 impl<C: Clock, F: Front> Agent for Inline<C, F> {
-    // One function for the OMS and its rehearsal: a copy of it would keep nothing warm.
+    // Never inlined: a copy of the function for the warm-up would keep the OMS's own code cold.
     #[inline(never)]
     fn poll(&mut self) -> Result<usize, OmsError> {
         let Self { clock, sequencer, sources, ticks, front, turns, .. } = self;
-        // Prices first: the first orders after a start must not be checked without one.
+        // Prices first: the first orders after a start must not be checked without a price.
         let mut done = poll_ticks(ticks, sequencer)?;
         for source in sources {
             done += source.turn(clock, |lane, event| sequencer.event(lane, clock.ticks(), event))?;
@@ -117,7 +118,7 @@ impl<C: Clock, F: Front> Agent for Inline<C, F> {
     }
 
     fn sleep(&mut self, timeout_ns: u64) {
-        // Sockets and memory cannot be slept on together.
+        // A thread cannot sleep on sockets and memory together.
         if self.sequencer.held() > 0 || self.front.is_some() || self.sequencer.has_lines() {
             return tickpath_clock::yield_now();
         }

@@ -1,4 +1,4 @@
-//! `mutex`: receiving and venue line have a thread each and share the core under a lock.
+//! `mutex`: receiver and venue line run on a thread each and share the core under a lock.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
@@ -19,7 +19,7 @@ struct Sharer<'a, C> {
     core: &'a Mutex<Sequencer<C>>,
     from: Vec<Source>,
     ticks: Option<Reader>,
-    /// It looks after what the core has to do beside messages.
+    /// Whether this thread does the core's work beside messages.
     does_chores: bool,
 }
 
@@ -51,16 +51,16 @@ impl<C: Clock> Agent for Sharer<'_, C> {
         }
         let mut sources: Vec<&Reader> = self.from.iter().filter_map(Source::reader).collect();
         sources.extend(&self.ticks);
-        // What the other thread brings may leave something to do here, and does not wake this one.
+        // Messages of the other thread may leave chores for this thread, and do not wake it.
         let timeout_ns = if self.does_chores { timeout_ns.min(CHORES_NS) } else { timeout_ns };
         sleep_until_any(&sources, timeout_ns);
     }
 }
 
-/// The longest that a sleeping line goes without its chores.
+/// Max nanoseconds that a sleeping venue line goes without its chores.
 const CHORES_NS: u64 = 200_000;
 
-/// Whether it may have something to do that wakes nobody.
+/// Returns whether the core may have work for which nothing wakes the thread.
 fn is_watched<C: Clock>(core: &Sequencer<C>) -> bool {
     core.held() > 0 || core.has_lines()
 }
@@ -69,7 +69,7 @@ fn lock<C>(core: &Mutex<Sequencer<C>>) -> MutexGuard<'_, Sequencer<C>> {
     core.lock().expect("no thread panics with the core")
 }
 
-/// Runs receiver and venue line until they are told to stop.
+/// Runs receiver and venue line until `stop` is set.
 pub(super) fn run<C: Clock + Sync>(
     clock: C,
     config: &Config,
@@ -79,7 +79,7 @@ pub(super) fn run<C: Clock + Sync>(
 ) -> Result<Vec<Gap>, OmsError> {
     let (mut sequencer, inbound) = Sequencer::open(clock.clone(), config)?;
     let mut ticks = ticks;
-    // Prices first: the venue line lets go what waits before the receiver has had its first turn.
+    // Prices first: the venue line releases waiting requests before the receiver has had its first turn.
     open_ticks(&mut ticks, &mut sequencer)?;
     let core = Mutex::new(sequencer);
     let (clients, venues) = split_sources(inbound.sources, Source::lane);

@@ -1,4 +1,4 @@
-//! Where messages come from: a turn of each lane.
+//! Sources of messages: a turn of each lane.
 
 use std::ops::DerefMut;
 
@@ -12,32 +12,32 @@ use crate::OmsError;
 use crate::lanes::Event;
 use crate::sequencer::Sequencer;
 
-/// Messages that one turn takes from one lane before it looks at the others.
+/// Max messages that a turn takes from a lane before it moves to the others.
 const TURN: usize = 16;
 
-/// Between two looks whether a client is still there.
+/// Nanoseconds between two checks that a client is still connected.
 const WATCH_NS: u64 = 10_000_000;
 
-/// A lane that others write. Who damages it loses it, and nobody else does.
+/// A lane that others write. A writer that damages its lane loses that lane only.
 pub(crate) struct Source {
     lane: LaneKind,
-    /// None once it is set aside.
+    /// `None` once the lane is set aside.
     reader: Option<Reader>,
-    /// The operator's lane that is set aside.
+    /// Reader of the operator's lane once that lane is set aside: it still marks a running OMS.
     mark: Option<Reader>,
     bucket: Bucket,
     watch: Option<Watch>,
 }
 
-/// Whether a session's client is there.
+/// Watch over the client of a session.
 struct Watch {
-    /// None until it was looked for the first time: a client that went while no OMS was there is gone, too.
+    /// `None` before the first check, so that a client that left while no OMS ran is also reported.
     is_up: Option<bool>,
     looked: u64,
 }
 
 impl Source {
-    /// A lane that is read through a bucket; `watches` if it matters whether its writer is there.
+    /// Returns a lane that is read through a token bucket; `watches` reports when its writer connects and disconnects.
     pub fn new(lane: LaneKind, reader: Option<Reader>, bucket: Bucket, watches: bool) -> Self {
         let watch = watches.then_some(Watch { is_up: None, looked: 0 });
         Self { lane, reader, mark: None, bucket, watch }
@@ -47,19 +47,19 @@ impl Source {
         self.lane
     }
 
-    /// Who can be slept on: a lane that was set aside has news for ever.
+    /// Returns the reader to sleep on; `None` for a lane that was set aside, which would never let a thread sleep.
     pub fn reader(&self) -> Option<&Reader> {
         self.reader.as_ref()
     }
 
-    /// From here on the cursor moves only when it is told to.
+    /// Stops the automatic cursor: from here on only `confirm` moves it.
     pub fn hold_cursor(&mut self) {
         if let Some(reader) = &mut self.reader {
             reader.hold_cursor();
         }
     }
 
-    /// Everything below this number is in the journal.
+    /// Confirms that all messages below this number are in the journal.
     #[inline]
     pub fn confirm(&self, sequence: u64) {
         if let Some(reader) = &self.reader {
@@ -67,7 +67,7 @@ impl Source {
         }
     }
 
-    /// One turn: takes messages until there are none, or enough, or the bucket is empty.
+    /// Does one turn: takes messages until the lane or the token bucket is empty, or the turn is full.
     #[inline]
     pub fn turn<C: Clock>(
         &mut self,
@@ -101,12 +101,12 @@ impl Source {
         why: &ReadError,
         mut take: impl FnMut(LaneKind, Event<'_>) -> Result<(), OmsError>,
     ) -> Result<(), OmsError> {
-        // Of two OMSes of one name the second finds the first by who reads its operator's words.
+        // A second OMS of the same name finds the first by the reader of its control lane.
         self.mark = self.reader.take().filter(|_| self.lane == LaneKind::Control);
         take(self.lane, Event::Damaged(why.to_string()))
     }
 
-    /// Tells when the lane's writer has come, and, once all that it wrote is taken, when it is gone.
+    /// Reports when the lane's writer connects, and when it disconnects, once all its messages are taken.
     #[cold]
     fn look_after_client<C: Clock>(
         &mut self,
@@ -127,7 +127,7 @@ impl Source {
     }
 }
 
-/// The lanes of clients and operators, and those of venues: each for a thread.
+/// Splits lanes by thread: those of clients and operators, and those of venues.
 pub(super) fn split_sources<S>(
     sources: impl IntoIterator<Item = S>,
     lane: impl Fn(&S) -> LaneKind,
@@ -135,7 +135,7 @@ pub(super) fn split_sources<S>(
     sources.into_iter().partition(|source| !matches!(lane(source), LaneKind::VenueReports(_)))
 }
 
-/// Takes up to a turn's messages from a log of our own.
+/// Takes up to a turn's messages from a log of the OMS's own.
 #[inline]
 pub(super) fn turn(
     log: &mut Reader,
@@ -151,7 +151,7 @@ pub(super) fn turn(
     Ok(TURN)
 }
 
-/// Takes all ticks that are there, before the first request: no order is checked without a price, or armed on an old one.
+/// Takes all pending ticks before the first request: no order is checked without a price, or armed on an old price.
 pub(super) fn open_ticks<C: Clock>(ticks: &mut Option<Reader>, sequencer: &mut Sequencer<C>) -> Result<(), OmsError> {
     if ticks.is_some() {
         sequencer.expect_ticks();
@@ -175,7 +175,7 @@ pub(super) fn poll_ticks<C: Clock>(
         && ticks.is_removed()
         && let Ok(made) = Reader::open(ticks.place(), Start::Oldest, Registration::Registered)
     {
-        // Its publisher has made it anew, and writes to the old one no more: what is left there comes first.
+        // The publisher made the topic anew and writes to the old log no more: the rest of the old log comes first.
         loop {
             match turn(ticks, |message| take_tick(message, || &mut *sequencer))? {
                 0 => break,
@@ -187,7 +187,7 @@ pub(super) fn poll_ticks<C: Clock>(
     Ok(done)
 }
 
-/// Takes a message that is a top of book or a trade; others bring no price.
+/// Applies a message that is a top of book or a trade; other messages bring no price.
 #[inline]
 pub(super) fn take_tick<C: Clock, S: DerefMut<Target = Sequencer<C>>>(
     message: &Message<'_>,

@@ -1,8 +1,8 @@
-//! `split`: receiving, core and venue line have a thread each, and hand over by lanes.
+//! `split`: receiver, core and venue line run on a thread each, and pass messages through inner lanes.
 //!
-//! A lane's cursor moves behind the journal and not behind the hand-over: the core says how far it has come with each
-//! source, and the mover confirms that. So what lies in an inner lane when the process is killed is still in the outer
-//! one.
+//! An outer lane's cursor moves behind the journal, not behind the hand-over: the core publishes how far it has
+//! journaled each source, and the mover confirms that number. So a message that lies in an inner lane when the process
+//! is killed is still in its outer lane.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -25,15 +25,15 @@ use crate::lines::LineAgent;
 use crate::rehearsal::{Client, Turns};
 use crate::sequencer::Sequencer;
 
-/// What goes before a payload that is handed over; T1 is the frame's stamp.
+/// Header of a payload that is handed over; T1 is the frame's stamp.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 struct HandOver {
     /// The stamp in the outer lane: T0 of a request.
     sent: u64,
-    /// The number in the outer lane; of messages that are gone, how many.
+    /// The sequence number in the outer lane, or the number that an event carries.
     number: u64,
-    /// Its place among the sources.
+    /// Place of the source among the lanes.
     source: u32,
     /// The kind in the outer lane.
     kind: u8,
@@ -55,18 +55,18 @@ const LOGOUT: u8 = 5;
 /// The kind of all frames of an inner lane.
 const KIND: u8 = 255;
 const HEAD: usize = size_of::<HandOver>();
-/// The longest payload that can be a message; longer ones are handed over cut, and refused.
+/// The longest payload of a message; longer payloads are handed over truncated, and refused.
 const LONGEST: usize = 112;
 
-/// How far the core has come with each source: the number of the next message.
+/// Number of the next message of each source: the core has journaled all before it.
 type Taken = Arc<[AtomicU64]>;
 
-/// Moves frames from lanes to the core, stamped when they were seen.
+/// Forwards frames from lanes to the core, stamped at receipt.
 struct Mover<C> {
     clock: C,
-    /// Each with its place among all sources.
+    /// Lanes, each with its place among all sources.
     from: Vec<(usize, Source)>,
-    /// Lines, each with its place.
+    /// Lines, each with its place among all sources.
     agents: Vec<(usize, Box<LineAgent>)>,
     to: Writer,
     taken: Taken,
@@ -80,7 +80,7 @@ impl<C: Clock> Agent for Mover<C> {
             done += agent.poll(&mut |_, received, event| hand_over(to, received, *place, &event))?;
         }
         for (place, source) in from {
-            // Pairs with the release of the core: what it has taken is in the journal.
+            // Pairs with the Release of the core: the messages that it has taken are in the journal.
             source.confirm(taken[*place].load(Ordering::Acquire));
             done += source.turn(clock, |_, event| hand_over(to, clock.ticks(), *place, &event))?;
         }
@@ -89,7 +89,7 @@ impl<C: Clock> Agent for Mover<C> {
 
     fn sleep(&mut self, timeout_ns: u64) {
         if !self.agents.is_empty() {
-            // Sockets and memory cannot be slept on together.
+            // A thread cannot sleep on sockets and memory together.
             let timeout_ns = if self.from.is_empty() { timeout_ns } else { timeout_ns.min(LANES_NS) };
             return LineAgent::sleep(&self.agents, timeout_ns);
         }
@@ -98,10 +98,10 @@ impl<C: Clock> Agent for Mover<C> {
     }
 }
 
-/// The longest that a sleeper whose sockets wake it does not see what lanes bring.
+/// Max nanoseconds between two checks of the lanes by a thread that sleeps on its sockets.
 const LANES_NS: u64 = 200_000;
 
-/// Publishes to the core's lane; the core always catches up, so a full lane is waited for.
+/// Publishes an event to the core's lane. Waits while the lane is full, because the core always catches up.
 fn hand_over(to: &mut Writer, stamp: u64, source: usize, event: &Event<'_>) -> Result<(), OmsError> {
     let mut bytes = [0; HEAD + LONGEST];
     let source = source as u32;
@@ -125,7 +125,7 @@ fn hand_over(to: &mut Writer, stamp: u64, source: usize, event: &Event<'_>) -> R
         match to.publish(stamp, KIND, &bytes[..HEAD + length]) {
             Ok(_) => return Ok(()),
             Err(PublishError::Full) => tickpath_clock::yield_now(),
-            // The core has ended; so will we.
+            // The core has ended, and this thread is about to end.
             Err(PublishError::NoReader) => return Ok(()),
             Err(e) => return Err(OmsError::Lane(e)),
         }
@@ -143,7 +143,7 @@ struct CoreAgent<C> {
     turns: Turns,
 }
 
-/// A second OMS with its receiver, and who sends it orders.
+/// Warm-up: a second OMS with its receiver, and the client that sends it orders.
 struct Rehearsal<C> {
     client: Client,
     receiver: Mover<C>,
@@ -167,26 +167,27 @@ impl<C: Clock> CoreAgent<C> {
         Self { sequencer, lanes, inner, ticks: None, taken, rehearsal: None, turns: Turns::default() }
     }
 
-    /// Takes an order through the OMS's own code, on lanes and a journal of which nobody knows; false if it does not rehearse.
+    /// Takes a warm-up order through the OMS's own code, on private lanes and a private journal. Returns false without
+    /// a warm-up.
     #[inline(never)]
     fn rehearse(&mut self) -> bool {
         let Some(Rehearsal { client, receiver, core }) = &mut self.rehearsal else { return false };
         let sent = client.send(&self.sequencer, &mut core.sequencer);
         if sent.and_then(|()| receiver.poll()).and_then(|_| core.poll()).is_err() {
-            // It is nobody's loss.
+            // A failed warm-up costs latency only.
             self.rehearsal = None;
         }
         true
     }
 
-    /// Takes what is there and does nothing with it: the core has failed, and the movers must end.
+    /// Takes the pending messages and drops them: the core has failed, and the movers must end.
     fn discard(&mut self) -> Result<usize, OmsError> {
         self.inner.iter_mut().map(|lane| turn(lane, |_| Ok(()))).sum()
     }
 }
 
 impl<C: Clock> Agent for CoreAgent<C> {
-    // One function for the OMS and its rehearsal: a copy of it would keep nothing warm.
+    // Never inlined: a copy of the function for the warm-up would keep the OMS's own code cold.
     #[inline(never)]
     fn poll(&mut self) -> Result<usize, OmsError> {
         let Self { sequencer, lanes, inner, ticks, taken, turns, .. } = self;
@@ -215,17 +216,17 @@ impl<C: Clock> Agent for CoreAgent<C> {
     }
 }
 
-/// The front on a thread of its own: what it brings goes to the core by a lane.
+/// The front end on a thread of its own: its events go to the core through an inner lane.
 struct Outside<F> {
     front: F,
     to: Writer,
-    /// The place of session 0 among the lanes; the others follow, and behind them the operators' words.
+    /// Places among the lanes: session 0, which the other sessions follow, and behind those the admin commands.
     first: usize,
     words: usize,
 }
 
-/// Gives each session that there may ever be a place among the lanes, for a desk may change while the OMS runs, and the
-/// operators' words the last one; gives the first.
+/// Adds a place among the lanes for each possible session, because a desk may change while the OMS runs, and a last
+/// place for the admin commands. Returns the first place.
 fn add_sessions(lanes: &mut Vec<LaneKind>) -> usize {
     let first = lanes.len();
     lanes.extend((0..MOST_SESSIONS).map(LaneKind::Requests));
@@ -250,7 +251,7 @@ impl<F: Front> Agent for Outside<F> {
     }
 }
 
-/// Takes what a mover handed over, and says so once it is in the journal.
+/// Applies an event that a mover handed over, and publishes its number once it is in the journal.
 #[inline]
 fn take<C: Clock>(
     sequencer: &mut Sequencer<C>,
@@ -280,7 +281,7 @@ fn take<C: Clock>(
     Ok(())
 }
 
-/// Runs receiver, core and venue line until they are told to stop.
+/// Runs receiver, core and venue line until `stop` is set.
 pub(super) fn run<C: Clock + Sync, F: Front>(
     clock: C,
     config: &Config,
@@ -330,7 +331,7 @@ pub(super) fn run<C: Clock + Sync, F: Front>(
         ready();
         let result = settled.and_then(|()| agent::run(&mut core, config.wait, stop, &mut gaps));
         stop.store(true, Ordering::Release);
-        // A mover may wait for room in the core's lane: take what they hand over until they have ended.
+        // A mover may wait for room in the core's lane, so the core takes messages until the movers have ended.
         let mut drained = Ok(());
         let is_finished = || outside.as_ref().is_none_or(thread::ScopedJoinHandle::is_finished);
         while !(receiver.is_finished() && line.is_finished() && is_finished()) {
@@ -355,7 +356,7 @@ pub(super) fn run<C: Clock + Sync, F: Front>(
     Ok(gaps)
 }
 
-/// Frames in here outlive no process: a lane of an earlier run is of no use.
+/// Returns the configuration of an inner lane, whose frames outlive no process: a lane of an earlier run is useless.
 fn inner_config(config: &Config, name: &str) -> Result<LogConfig, OmsError> {
     let place = Place::shared_memory(&format!("{}.{name}", config.lanes.name));
     let topic = LogConfig::topic(place.map_err(tickpath_log::OpenError::from)?, Policy::Fail);

@@ -1,13 +1,13 @@
-//! A line's agent: carries its lane's requests to the venue, the venue's reports to the sequencer, and finds out at each
-//! connect what the venue has.
+//! A line's agent: sends its lane's requests to the venue, passes the venue's reports to the sequencer, and finds out
+//! at each connect which requests the venue has.
 //!
 //! ```text
 //!   lane   ··· proven ···│··· sent, no proof ···│··· not sent ···│ tail
 //!                      cursor                 reader
 //!
-//!   down ──connect──> connecting ──Up──> what the venue has not goes back to the core ──the core has it──> up ──Lost──> down
-//!                                        ^                                                               │
-//!                                        └── the venue has all before it <── late <── what is too old ───┘
+//!   down ──connect──> connecting ──Up──> give back what the venue lacks ──the core has it──> up ──Lost──> down
+//!                                        ^                                                 │
+//!                                        └── venue has all before it <── late <── too old ─┘
 //! ```
 
 use std::collections::VecDeque;
@@ -28,31 +28,31 @@ use super::validity::Validity;
 use crate::OmsError;
 use crate::lanes::{Event, LanesConfig};
 
-/// Between two attempts to connect: at first, and at most.
+/// Pause between two attempts to connect: the first, and the longest.
 const FIRST_PAUSE_NS: u64 = 10_000_000;
 const MOST_PAUSE_NS: u64 = 1_000_000_000;
 
-/// Takes what an agent brings: which line, when, what.
+/// Input sink for an agent's events: lane, time of receipt in ticks, event.
 pub(crate) type Take<'a> = dyn FnMut(LaneKind, u64, Event<'_>) -> Result<(), OmsError> + 'a;
 
-/// The time of the inputs' stamps, in ticks.
+/// Clock of the inputs' stamps, in ticks.
 pub(crate) type Now = Box<dyn Fn() -> u64 + Send>;
 
-/// Where a line is.
+/// Connection state of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Nobody is there; to be tried again at this time, in ticks.
+    /// Not connected; the next attempt is at this time, in ticks.
     Down(u64),
     Connecting,
-    /// All below this number was given back, and the core has to say that it has it.
+    /// Connected, and the requests below this number are settled. The core has yet to acknowledge that.
     GivenBack(u64),
     Up,
-    /// It is up, and what lies in the lane from this number on is too old to leave: it is given back once the venue is
-    /// known to have all before it.
+    /// Up, but the request with this number is too old to leave. The lane from there on is given back once the venue is
+    /// known to have all requests before it.
     Late(u64),
 }
 
-/// One line's.
+/// Agent of one line.
 pub(crate) struct LineAgent {
     id: LineId,
     now: Now,
@@ -65,24 +65,24 @@ pub(crate) struct LineAgent {
     validity: Arc<Validity>,
     state: State,
     pause_ns: u64,
-    /// All requests below this number are proven, were given back, or are in doubt. The cursor follows once the journal
-    /// knows.
+    /// Requests below this number are proven, were given back, or are in doubt. The cursor follows once the journal
+    /// holds that.
     settled: u64,
-    /// The highest number below which the venue has ever said that it has all.
+    /// Highest number below which the venue has ever confirmed all requests.
     proof: u64,
     next_report: u64,
-    /// The line has sent all below this number that are not in doubt.
+    /// Number behind the last request that was sent.
     sent: u64,
-    /// Read, and not taken by the line yet.
+    /// Request that was read, but not yet taken by the line: number, stamp, request.
     pending: Option<(u64, u64, Request)>,
-    /// Why the line is down, as it was told last.
+    /// Reason why the line is down, as last reported.
     told: Option<String>,
-    /// The lane cannot be read.
+    /// Error that makes the lane unreadable.
     failed: Option<ReadError>,
 }
 
 impl LineAgent {
-    /// Takes the lane up where the last agent stopped.
+    /// Resumes the lane where the last agent stopped.
     pub fn open(
         id: LineId,
         line: Box<dyn Line>,
@@ -95,7 +95,7 @@ impl LineAgent {
         let place = lanes.lane(LaneKind::Line(id))?.place;
         let mut requests = Reader::open(&place, Start::Cursor, Registration::Mandatory)?;
         requests.hold_cursor();
-        // What was given back is in the journal before the cursor moves.
+        // The journal holds the returned requests before the cursor moves.
         let (cursor, given_back) = (requests.sequence(), ledger.given_back(id));
         let settled = cursor.max(given_back);
         let proof = if cursor > given_back { cursor } else { 0 };
@@ -124,12 +124,12 @@ impl LineAgent {
         })
     }
 
-    /// Its lane.
+    /// Returns the place of the lane.
     pub fn place(&self) -> &Place {
         &self.place
     }
 
-    /// What lies in the lane and is not settled: its number, and the order that it names.
+    /// Returns the requests in the lane that are not settled: number, and the order that the request names.
     pub fn unproven(&mut self) -> Result<VecDeque<(u64, u64)>, OmsError> {
         let mut list = VecDeque::new();
         each(&self.place, self.settled, &mut |message| {
@@ -141,7 +141,7 @@ impl LineAgent {
         Ok(list)
     }
 
-    /// Sends what lies in the lane. What fails is told by the next turn.
+    /// Sends the requests in the lane, and returns their number. The next turn returns an error of the lane.
     #[inline]
     pub fn carry(&mut self) -> usize {
         let mut done = 0;
@@ -151,7 +151,7 @@ impl LineAgent {
                 None => match self.requests.next() {
                     Ok(Next::Message(message)) => match Request::read(message.kind, message.payload) {
                         Ok(request) => (message.sequence, message.stamp, request),
-                        // Nobody but the core writes here.
+                        // Only the core writes here.
                         Err(_) => continue,
                     },
                     Ok(Next::Gap(_)) => continue,
@@ -175,20 +175,20 @@ impl LineAgent {
                     self.pending = Some((number, stamp, request));
                     break;
                 }
-                // The venue says what it has when it is back.
+                // The venue reports at the next connect which requests it has.
                 Err(SendError::Down) => break,
             }
         }
         done
     }
 
-    /// Whether the send of this request has returned.
+    /// Returns whether the send of this request has returned.
     #[inline]
     pub fn has_sent(&self, number: u64) -> bool {
         self.sent > number
     }
 
-    /// One turn: connects, carries, hears. Says how much there was to do.
+    /// Does one turn: connects, sends, receives. Returns the amount of work done.
     pub fn poll(&mut self, take: &mut Take<'_>) -> Result<usize, OmsError> {
         let lane = LaneKind::Line(self.id);
         if let Some(e) = self.failed.take() {
@@ -203,7 +203,7 @@ impl LineAgent {
         }
         let sent = self.carry();
         let Self { line, now, flow, requests, next_report, settled, proof, .. } = self;
-        // A line that nothing ever came or went by has lost nothing.
+        // A line without any message so far has lost nothing.
         let is_used = *next_report > 0 || requests.sequence() > requests.owner().base;
         let (mut up, mut ended) = (None, Ok(()));
         let polled = line.poll(&mut |said| {
@@ -247,7 +247,7 @@ impl LineAgent {
         }
     }
 
-    /// Sleeps until one of these has something to do, the bell rings, or the time is over.
+    /// Sleeps until one of these agents has work, the waker is called, or the time is over.
     pub fn sleep(agents: &[(usize, Box<Self>)], timeout_ns: u64) {
         let Some(bell) = agents.first().map(|(_, agent)| agent.bell.clone()) else { return };
         bell.sleeps();
@@ -257,11 +257,11 @@ impl LineAgent {
             .chain([bell.as_fd()])
             .map(|socket| PollFd::from_borrowed_fd(socket, PollFlags::IN))
             .collect();
-        // What came before the bell was told.
+        // Work from before the waker was armed does not wake the thread.
         let has_work = agents.iter().any(|(_, agent)| agent.has_work());
         if !has_work {
             let timeout = Timespec { tv_sec: 0, tv_nsec: timeout_ns.min(999_999_999) as i64 };
-            // An interrupted sleep is over like any other.
+            // An interrupted sleep ends like any other.
             let _ = poll(&mut looks, Some(&timeout));
         }
         bell.wakes();
@@ -277,7 +277,8 @@ impl LineAgent {
     }
 
     fn connect(&mut self, again: u64) -> Result<usize, OmsError> {
-        // Not before the core knows that it is down: nothing may come into the lane meanwhile that it takes for sent.
+        // Waits until the core knows that the line is down: until then the core may add requests that it takes for
+        // sent.
         if !self.flow.is_down() || (self.now)() < again {
             return Ok(0);
         }
@@ -293,7 +294,8 @@ impl LineAgent {
         Ok(1)
     }
 
-    /// The line is up: what of the lane does the venue have?
+    /// Compares the venue's next request number with the lane, and gives back the requests that the venue does not
+    /// have.
     fn find_out(&mut self, next_request: Option<u64>, take: &mut Take<'_>) -> Result<(), OmsError> {
         let lane = LaneKind::Line(self.id);
         while self.requests.next()? != Next::Empty {}
@@ -311,7 +313,7 @@ impl LineAgent {
                 self.proof = next;
                 next
             }
-            // It had more than it knows of now, or does not know.
+            // The venue had more requests than it knows of now, or cannot tell.
             forgotten => {
                 if tail > self.settled || forgotten.is_some() {
                     take(lane, (self.now)(), Event::Lost { what: LOST_REQUESTS, messages: 0 })?;
@@ -320,11 +322,11 @@ impl LineAgent {
                 forgotten.unwrap_or(tail)
             }
         };
-        // What was given back before is not given back again, whatever became of the connection then.
+        // Requests that were given back before are not given back again, whatever became of that connection.
         self.give_back(from.max(self.settled), take)
     }
 
-    /// What lies in the lane from this number on never left, or the venue has not got it.
+    /// Gives back the requests from this number on: they never left, or the venue does not have them.
     fn give_back(&mut self, from: u64, take: &mut Take<'_>) -> Result<(), OmsError> {
         let lane = LaneKind::Line(self.id);
         let mut upto = from;
@@ -338,7 +340,7 @@ impl LineAgent {
         take(lane, (self.now)(), Event::LineUp(upto))
     }
 
-    /// The core has what was given back, and requests come from here on.
+    /// Begins to send: the core has the requests that were given back.
     fn begin(&mut self, upto: u64) -> Result<(), OmsError> {
         while self.requests.sequence() < upto && self.requests.next()? != Next::Empty {}
         self.flow.prove(upto);
@@ -351,7 +353,7 @@ impl LineAgent {
         let now = (self.now)();
         let again = State::Down(now + self.calibration.ticks_of_ns(self.pause_ns));
         self.pause_ns = (self.pause_ns * 2).min(MOST_PAUSE_NS);
-        // The same once, however often it is tried; but the core must hear of the end of what it heard the beginning of.
+        // Reports a reason once for all attempts, but always reports the end of a connection whose start was reported.
         let was_up =
             matches!(std::mem::replace(&mut self.state, again), State::Up | State::GivenBack(_) | State::Late(_));
         if was_up || self.told.as_deref() != Some(&why) {
@@ -362,7 +364,7 @@ impl LineAgent {
     }
 }
 
-/// Looks at what lies in a lane from this number on.
+/// Passes each message in a lane from this number on to `take`.
 pub(super) fn each(
     place: &Place,
     from: u64,
@@ -378,7 +380,7 @@ pub(super) fn each(
     }
 }
 
-/// The order that a request names.
+/// Returns the order that a request names; zero if it names none.
 pub(super) fn order_of(request: &Request) -> u64 {
     match request {
         Request::New(new) => new.client_order_id.0,

@@ -1,4 +1,4 @@
-//! What the core and a line's agent, each perhaps on a thread of its own, know of each other.
+//! State that the core and a line's agent share, each perhaps on a thread of its own.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -13,19 +13,19 @@ const DOWN: u8 = 0;
 const AGAIN: u8 = 1;
 const UP: u8 = 2;
 
-/// A line's state. Each word has one writer.
+/// Shared state of a line. Each word has one writer.
 #[derive(Debug, Default)]
 pub(crate) struct Flow {
-    /// Of the core: whether it gives requests to the line. Its Release pairs with the Acquire of the agent, which then sees
-    /// that all it has given back is in the journal.
+    /// Written by the core: whether it gives requests to the line. Its Release pairs with the Acquire of the agent,
+    /// which then sees that the journal holds all requests that it has given back.
     state: AtomicU8,
-    /// Of the core: what its last word answers, written before it.
+    /// Written by the core, before the state: the number that the state answers.
     answered: AtomicU64,
-    /// Of the agent: the venue has all requests below it.
+    /// Written by the agent: the venue has all requests below this number.
     proven: AtomicU64,
-    /// Of the core: the lane ends here.
+    /// Written by the core: the end of the lane.
     published: AtomicU64,
-    /// Of the core: all reports below it are in the journal.
+    /// Written by the core: the journal holds all reports below this number.
     journaled: AtomicU64,
 }
 
@@ -39,12 +39,12 @@ impl Flow {
         self.state.load(Ordering::Acquire) == DOWN
     }
 
-    /// Whether it is up since all below this number was given back.
+    /// Returns whether the line is up since the agent gave back all requests below this number.
     pub fn is_up_from(&self, upto: u64) -> bool {
         self.is_up() && self.answered.load(Ordering::Relaxed) == upto
     }
 
-    /// Whether more came into the lane while the agent gave back what was there, which ended here.
+    /// Returns whether the core added requests to the lane while the agent gave back those below this number.
     pub fn is_again_from(&self, upto: u64) -> bool {
         self.state.load(Ordering::Acquire) == AGAIN && self.answered.load(Ordering::Relaxed) == upto
     }
@@ -67,7 +67,7 @@ impl Flow {
         self.proven.store(next, Ordering::Relaxed);
     }
 
-    /// To be called before the bell rings.
+    /// Publishes the end of the lane. Must be called before the waker.
     #[inline]
     pub fn set_published(&self, next: u64) {
         self.published.store(next, Ordering::Relaxed);
@@ -88,7 +88,7 @@ impl Flow {
     }
 }
 
-/// Wakes a thread that sleeps on its lines' sockets.
+/// Waker of a thread that sleeps on its lines' sockets.
 #[derive(Debug)]
 pub(crate) struct Bell {
     sleeps: AtomicBool,
@@ -102,10 +102,10 @@ impl Bell {
         Ok(Self { sleeps: AtomicBool::new(false), wakes })
     }
 
-    /// Its thread goes to sleep, after one more look for what came before this.
+    /// Arms the waker. The thread must check for earlier work once more before it sleeps.
     pub fn sleeps(&self) {
         self.sleeps.store(true, Ordering::SeqCst);
-        // Pairs with the fence of who rings: either it sees the flag, or the look sees what it did.
+        // Pairs with the fence of `ring`: either the waking thread sees the flag, or the check here sees its work.
         fence(Ordering::SeqCst);
     }
 
@@ -114,7 +114,7 @@ impl Bell {
         let _ = rustix::io::read(&self.wakes, &mut [0; 8]);
     }
 
-    /// There is something to do.
+    /// Wakes the thread if it sleeps, because there is work.
     #[inline]
     pub fn ring(&self) {
         fence(Ordering::SeqCst);
@@ -130,7 +130,7 @@ impl AsFd for Bell {
     }
 }
 
-/// What all lines of an OMS have together.
+/// State that all lines of an OMS share.
 #[derive(Debug, Clone)]
 pub(crate) struct Shared {
     pub bell: Arc<Bell>,

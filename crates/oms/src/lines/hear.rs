@@ -1,4 +1,4 @@
-//! What the sequencer does with what lines bring.
+//! The sequencer's handling of line events.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::outbound::Outbound;
 use crate::sequencer::Sequencer;
 
 impl<C: Clock> Sequencer<C> {
-    /// A turn of each line whose agent is here. Says how much there was to do.
+    /// Does a turn of each line whose agent runs on this thread. Returns the amount of work done.
     #[inline]
     pub(crate) fn poll_lines(&mut self) -> Result<usize, OmsError> {
         let mut done = 0;
@@ -23,7 +23,7 @@ impl<C: Clock> Sequencer<C> {
             let (venue, place) = self.line_places[at];
             let Some(mut agent) = self.lines(venue).and_then(|lines| lines.take_agent(place)) else { continue };
             let polled = agent.poll(&mut |lane, received, event| self.event(lane, received, event));
-            // What was said to it meanwhile lies in its lane.
+            // Requests that the core published meanwhile lie in the agent's lane.
             done += agent.carry();
             if let Some(lines) = self.lines(venue) {
                 lines.put_agent(place, agent);
@@ -33,7 +33,7 @@ impl<C: Clock> Sequencer<C> {
         Ok(done)
     }
 
-    /// The agents, for a thread of their own.
+    /// Takes the agents of all lines, for a thread of their own.
     pub(crate) fn take_agents(&mut self) -> Vec<(LineId, Box<LineAgent>)> {
         let mut agents = Vec::new();
         for (venue, place) in self.line_places.clone() {
@@ -45,12 +45,12 @@ impl<C: Clock> Sequencer<C> {
         agents
     }
 
-    /// Whether any venue comes by lines.
+    /// Returns whether any venue is reached by lines.
     pub(crate) fn has_lines(&self) -> bool {
         !self.line_places.is_empty()
     }
 
-    /// Whether any line is down, and not for so long yet that what went by it is in doubt.
+    /// Returns whether any line is down, but not yet for so long that its requests are in doubt.
     pub fn waits_for_lines(&mut self) -> bool {
         self.venues.iter_mut().flatten().filter_map(Outbound::lines).any(|lines| lines.waits_for_one())
     }
@@ -59,7 +59,7 @@ impl<C: Clock> Sequencer<C> {
         self.venues.get_mut(usize::from(venue.0))?.as_mut()?.lines()
     }
 
-    /// Takes a report of a line, received at `received`; the message has its number there.
+    /// Accepts a report from a line, received at `received`; the message carries the report's number on the line.
     #[inline]
     pub(crate) fn line_report(&mut self, line: LineId, received: u64, message: &Message<'_>) -> Result<(), OmsError> {
         let Ok(report) = ExecutionReport::read(message.kind, message.payload) else {
@@ -86,7 +86,7 @@ impl<C: Clock> Sequencer<C> {
         }
     }
 
-    /// The venue has not got this request: it waits here, and is checked again.
+    /// Journals that the venue does not have a request: the request waits in the core, and is checked again.
     fn line_returned(&mut self, line: LineId, message: &Message<'_>) -> Result<(), OmsError> {
         if let Some(lines) = self.lines(line.venue) {
             lines.returned(line, message.sequence);
@@ -114,8 +114,8 @@ impl<C: Clock> Sequencer<C> {
         Ok(())
     }
 
-    /// What went by a line that is away for too long is in doubt: its requests may have arrived, its reports come from
-    /// nowhere else. The venue is asked by another line, or by this one when it is back.
+    /// Puts the orders of lines that are down for too long in doubt: their requests may have arrived, and their reports
+    /// come by no other line. The venue is asked by another line, or by the same line once it is back.
     #[cold]
     pub(crate) fn give_up_lines(&mut self, venue: VenueId) -> Result<usize, OmsError> {
         let mut done = 0;

@@ -7,19 +7,20 @@
 //!   journal <─ sequencer <─ reports, numbered by line ──────────────────────── agents <─ Line::poll ──┘
 //! ```
 //!
-//! A line has a lane like any venue, and its far end is an agent of the OMS itself. A request is in the lane before it is
-//! sent, its number on the line is its place in the lane, and the lane's cursor is the proof of receipt. So whatever ends, the
-//! next agent knows what it must ask the venue: it has all below a number, or it cannot say.
+//! A line has a lane like any venue, and the lane's reader is an agent of the OMS itself. A request is in the lane
+//! before it is sent, its number on the line is its place in the lane, and the lane's cursor is the proof of receipt.
+//! After any crash the next agent can therefore ask the venue for the number below which it has all requests, unless
+//! the venue cannot tell.
 //!
-//! * What the venue does **not** have comes back to the core, is checked again like all that waited, and leaves by whichever
-//!   line is ready. Its number is left out. Nothing is sent again as it lay there: it may be too old.
-//! * What a venue that cannot say may have is in doubt.
-//! * Reports have no lane: the journal knows their numbers, and the venue is asked for them from there.
+//! * A request that the venue does **not** have returns to the core, is checked again like all requests that waited,
+//!   and leaves by any line that is ready. Its number is left out, and it is never resent as it lay: it may be too old.
+//! * A request is in doubt if its venue cannot tell whether it has it.
+//! * Reports have no lane: the journal knows their numbers, and the venue is asked for the reports from there on.
 //!
-//! A request is given to the first line, in turn, that is up, has room in its window of unproven requests, and may
-//! send one more in this second; where there is none it waits in the core. What names an order whose own request is unproven
-//! follows that on its line, up or not: a venue must not see a cancel before its order. It keeps the line's rate, and needs no
-//! room in its window.
+//! A request goes to the first line, in turn, that is up, has room in its window of unproven requests, and may send one
+//! more request in this second; without such a line it waits in the core. A request that names an order whose own
+//! request is unproven follows that request on its line, up or not: a venue must not receive a cancel before its order.
+//! Such a request keeps the line's rate limit, but needs no room in the window.
 
 mod agent;
 mod flow;
@@ -45,15 +46,15 @@ pub use tickpath_oms_journal::{LineId, MOST_LINES};
 use crate::OmsError;
 use crate::lanes::LanesConfig;
 
-/// Orders that are kept from a line at once.
+/// Max orders that are kept from a line at once.
 const MOST_AVOIDED: usize = 256;
 
-/// How far an output has come.
+/// Progress of an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Passed {
-    /// It is in its lane, or the send to its venue has returned.
+    /// The output is in its lane, or the send to its venue has returned.
     Sent,
-    /// It waits for a send: of the thread of its line, or behind a socket that is full.
+    /// The output waits for a send: by the thread of its line, or behind a full socket.
     HandedOver,
 }
 
@@ -61,10 +62,10 @@ pub(crate) enum Passed {
 pub(crate) struct Lines {
     now: Now,
     list: Vec<OutLine>,
-    /// The line that is asked first.
+    /// Place of the line that is tried first.
     turn: usize,
     shared: Shared,
-    /// Orders that should not go by a line: it has refused them.
+    /// Orders that should avoid a line, because it has refused them.
     avoided: Vec<(u64, u8)>,
 }
 
@@ -76,26 +77,26 @@ struct OutLine {
     flow: Arc<Flow>,
     pace: Pace,
     window: u64,
-    /// Where the core's thread does its work.
+    /// Agent of the line, where the core's thread runs it.
     agent: Option<Box<LineAgent>>,
-    /// What was given to it and has no proof of receipt: its number, and the order that it names.
+    /// Requests in flight, without proof of receipt: number, and the order that the request names.
     on_way: VecDeque<(u64, u64)>,
-    /// Since when it is down, in ticks; none while it is up, and once what went by it was put in doubt.
+    /// Time since when the line is down, in ticks; `None` while it is up, and once its requests were put in doubt.
     down_since: Option<u64>,
     lost_after: u64,
 }
 
-/// What went by a line that is away for too long.
+/// Requests of a line that is down for too long.
 pub(crate) enum Went {
-    /// The orders that its lane names, some of which may be over; and if any went by it before that lane was made, all of
-    /// epochs before this one.
+    /// Orders that the lane names, of which some may be over, and an epoch: if earlier requests used the line, all
+    /// orders of epochs before it count as well.
     Orders(BTreeSet<u64>, u64),
-    /// More than is known.
+    /// More orders than are known.
     More,
 }
 
 impl OutLine {
-    /// Whether its window and its pace let one more go.
+    /// Returns whether the window and the rate limit allow one more request.
     #[inline]
     fn has_room(&self, now: impl FnOnce() -> u64) -> bool {
         (self.on_way.len() as u64) < self.window && self.pace.has_room(now)
@@ -103,12 +104,13 @@ impl OutLine {
 }
 
 impl Lines {
-    /// Lines whose time is that of this clock.
+    /// Returns the lines of a venue, which take their time from this clock.
     pub fn new<C: Clock>(clock: &C, shared: Shared) -> Self {
         Self { now: now(clock), list: Vec::new(), turn: 0, shared, avoided: Vec::new() }
     }
 
-    /// Adds a line on its lane. What lies in it without proof of receipt is found out when it is up.
+    /// Adds a line on its lane. Requests in the lane without proof of receipt are compared with the venue once the line
+    /// is up.
     pub fn add<C: Clock>(
         &mut self,
         config: &LineConfig,
@@ -131,17 +133,17 @@ impl Lines {
         Ok(())
     }
 
-    /// Whether any line is up.
+    /// Returns whether any line is up.
     pub fn is_up(&self) -> bool {
         self.list.iter().any(|line| line.flow.is_up())
     }
 
-    /// Whether this request would find a line now.
+    /// Checks that a line would take this request now.
     pub fn room_for(&mut self, request: &Request) -> Result<(), PublishError> {
         self.choose(request).map(|_| ())
     }
 
-    /// Gives a request to a line, and says whether it has left: only the thread that does the line's work sends.
+    /// Gives a request to a line, and returns whether it was sent: only the thread that runs the line's agent sends.
     #[inline]
     pub fn publish(&mut self, stamp: u64, request: &Request) -> Result<Passed, PublishError> {
         let place = self.choose(request)?;
@@ -176,8 +178,9 @@ impl Lines {
             let follows = |line: &OutLine| line.on_way.iter().any(|(_, on_way)| *on_way == order);
             if let Some(place) = list.iter().position(follows) {
                 let line = &mut list[place];
-                // What a line finds in its lane when it comes up goes back to the core: while it is down it has no limits. And a
-                // venue that proves nothing must not hold a cancel for ever, with all that waits behind it.
+                // While the line is down it has no limits, because its lane returns to the core when it comes up. The
+                // window does not count, or a venue that proves nothing would block a cancel, with all requests behind
+                // it, for ever.
                 let may_go = !line.flow.is_up() || line.pace.has_room(&*now);
                 return if may_go {
                     line.lane.room_for(size_of::<Request>()).map(|()| place)
@@ -202,8 +205,8 @@ impl Lines {
         Err(refused)
     }
 
-    /// A line may take requests, if its agent has given back all that lay in its lane below this number, and nothing came
-    /// behind. True if it may now.
+    /// Marks a line as up, if its agent has given back all requests below this number and none was added behind them.
+    /// Returns whether it is up.
     pub fn line_up(&mut self, id: LineId, upto: u64) -> bool {
         let Some(line) = self.list.iter_mut().find(|line| line.id == id) else { return false };
         let is_up = line.lane.sequence() == upto;
@@ -216,17 +219,17 @@ impl Lines {
         is_up
     }
 
-    /// A line has given a request back: its order is not on this line's way any more.
+    /// Notes that a line has given a request back: the request is not in flight any more.
     pub fn returned(&mut self, id: LineId, number: u64) {
         let Some(line) = self.list.iter_mut().find(|line| line.id == id) else { return };
         while line.on_way.pop_front_if(|(on_way, _)| *on_way <= number).is_some() {}
     }
 
-    /// A line takes nothing any more.
+    /// Marks a line as down.
     pub fn line_down(&mut self, id: LineId) {
         let now = (self.now)();
         if let Some(line) = self.list.iter_mut().find(|line| line.id == id) {
-            // Not anew for each attempt to connect.
+            // A failed attempt to connect does not restart the time.
             if line.flow.is_up() {
                 line.down_since = Some(now);
             }
@@ -235,13 +238,13 @@ impl Lines {
         }
     }
 
-    /// Whether a line takes requests.
+    /// Returns whether a line is up.
     pub fn is_line_up(&self, id: LineId) -> bool {
         self.list.iter().any(|line| line.id == id && line.flow.is_up())
     }
 
-    /// A line that was away for too long just now, and what went by it. What has no proof of
-    /// receipt is waited for no more: what names it goes by another line.
+    /// Takes a line that has just been down for too long, with the orders that it may have lost. Requests in flight on
+    /// it are waited for no more: later requests for their orders use another line.
     #[cold]
     pub fn give_up_one(&mut self) -> Result<Option<(LineId, Went)>, OmsError> {
         let now = (self.now)();
@@ -253,15 +256,15 @@ impl Lines {
         Ok(Some((line.id, went_by(&line.place, line.flow.journaled() > 0)?)))
     }
 
-    /// Whether any line is down, and not for too long yet.
+    /// Returns whether any line is down, but not for too long yet.
     pub fn waits_for_one(&self) -> bool {
         self.list.iter().any(|line| line.down_since.is_some())
     }
 
-    /// An order is not to go by this line, as long as another one is up.
+    /// Keeps an order from this line, as long as another line is up.
     pub fn avoid(&mut self, order: u64, line: u8) {
         if self.list.len() > 1 && !self.avoided.contains(&(order, line)) {
-            // What never left since, because it was canceled here, is of no use.
+            // An entry is useless if its order never left again, because it was canceled here.
             if self.avoided.len() >= MOST_AVOIDED {
                 self.avoided.remove(0);
             }
@@ -269,7 +272,7 @@ impl Lines {
         }
     }
 
-    /// A report of a line is in the journal.
+    /// Notes that a line's reports below this number are in the journal.
     #[inline]
     pub fn journaled(&self, id: LineId, next: u64) {
         if let Some(line) = self.list.iter().find(|line| line.id == id) {
@@ -277,22 +280,22 @@ impl Lines {
         }
     }
 
-    /// The agents, for another thread, or for a turn of this one.
+    /// Takes the agent of the line at this place, for another thread, or for a turn of this thread.
     pub fn take_agent(&mut self, place: usize) -> Option<Box<LineAgent>> {
         self.list.get_mut(place)?.agent.take()
     }
 
-    /// Gives one back.
+    /// Gives an agent back.
     pub fn put_agent(&mut self, place: usize, agent: Box<LineAgent>) {
         self.list[place].agent = Some(agent);
     }
 
-    /// Which line has this place.
+    /// Returns the id of the line at this place.
     pub fn id(&self, place: usize) -> Option<LineId> {
         self.list.get(place).map(|line| line.id)
     }
 
-    /// How many there are.
+    /// Returns the number of lines.
     pub fn len(&self) -> usize {
         self.list.len()
     }
@@ -303,7 +306,7 @@ fn now<C: Clock>(clock: &C) -> Now {
     Box::new(move || clock.ticks())
 }
 
-/// The line that a new order should not go by, if any other is up.
+/// Returns the line that a new order should avoid, if any other is up.
 #[cold]
 fn shunned(list: &[OutLine], avoided: &[(u64, u8)], request: &Request) -> Option<LineId> {
     let Request::New(new) = request else { return None };
@@ -312,8 +315,8 @@ fn shunned(list: &[OutLine], avoided: &[(u64, u8)], request: &Request) -> Option
     others.iter().any(|other| other.flow.is_up()).then(|| by.first().map(|line| line.id)).flatten()
 }
 
-/// The orders that the requests of a lane name, and those from before it was made, if its line has ever been `used`: their
-/// reports come by the line that they went by.
+/// Returns the orders that the requests of a lane name, and the epoch before which orders may have used the line, if it
+/// was ever `used`: their reports come only by the line that they went by.
 fn went_by(place: &Place, used: bool) -> Result<Went, OmsError> {
     let look = Reader::open(place, Start::Oldest, Registration::Unregistered)?;
     let owner = look.owner();

@@ -1,13 +1,13 @@
-//! How many requests a line may send in a second: in any second, not on average, as an exchange counts them.
+//! Rate limit of a line: requests in any second, not on average, as an exchange counts them.
 
 use std::collections::VecDeque;
 
 use tickpath_clock::Calibration;
 
-/// When the last requests were given to a line.
+/// Times of the last requests that a line was given.
 #[derive(Debug)]
 pub(crate) struct Pace {
-    /// In any second, at most; zero for as many as come.
+    /// Max requests in any second; zero for no limit.
     most: usize,
     second: u64,
     times: VecDeque<u64>,
@@ -19,7 +19,7 @@ impl Pace {
         Self { most, second: calibration.ticks_per_second, times: VecDeque::with_capacity(most) }
     }
 
-    /// Whether one more may go now. The clock is asked only if there is a limit.
+    /// Returns whether one more request may leave now. Reads the clock only if there is a limit.
     #[inline]
     pub fn has_room(&self, now: impl FnOnce() -> u64) -> bool {
         match self.times.front() {
@@ -28,7 +28,7 @@ impl Pace {
         }
     }
 
-    /// One more goes now.
+    /// Counts a request that leaves now.
     #[inline]
     pub fn take(&mut self, now: impl FnOnce() -> u64) {
         if self.most == 0 {
@@ -50,7 +50,7 @@ mod tests {
         const MS: u64 = 1_000_000;
         let mut pace = Pace::new(3, &Calibration::nanoseconds());
         let mut gone = Vec::new();
-        // Asked at uneven times, as an order would ask that goes as soon as it may.
+        // Tries at uneven times, as an order would that leaves as soon as it may.
         for now in (0..5_000).map(|turn| turn * MS + turn % 7 * MS / 10) {
             if pace.has_room(|| now) {
                 pace.take(|| now);

@@ -1,5 +1,5 @@
-//! How old a new order or a replace of an account may be when it leaves a line: what its account's limits say. The core
-//! checks the age of what waits in it; this is for what waits behind it, for a socket that takes nothing.
+//! Max age of new orders and replaces when they leave a line, as their account's limits set it. The core checks the age
+//! of requests that wait in it; this module checks requests behind the core, which wait for a full socket.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,12 +8,12 @@ use tickpath_clock::Calibration;
 use tickpath_market::{AccountId, Request};
 use tickpath_orders::AccountLimits;
 
-/// Told by the core's thread, asked by the lines'.
+/// Max ages of the accounts' requests, set by the core's thread and read by the lines' threads.
 #[derive(Debug)]
 pub(crate) struct Validity {
-    /// The least of all, in ticks: nothing that is younger is too old for any account. Without limits nothing ever is.
+    /// Lowest max age of all accounts, in ticks; no younger request is too old. `u64::MAX` without limits.
     least: AtomicU64,
-    /// By account, in ticks; those that have a limit.
+    /// Max ages in ticks, of the accounts that have a limit.
     ages: Mutex<Vec<(AccountId, u64)>>,
 }
 
@@ -24,7 +24,7 @@ impl Default for Validity {
 }
 
 impl Validity {
-    /// From here on these limits hold.
+    /// Replaces the limits.
     pub fn set(&self, accounts: &[AccountLimits], calibration: &Calibration) {
         let has_limit = accounts.iter().filter(|limits| limits.max_request_age_ns > 0);
         let age = |limits: &AccountLimits| (limits.account, calibration.ticks_of_ns(limits.max_request_age_ns));
@@ -34,7 +34,8 @@ impl Validity {
         *self.ages.lock().unwrap_or_else(|e| e.into_inner()) = ages;
     }
 
-    /// Whether the core would refuse a request of this stamp for its age. The clock is asked only if there is any limit.
+    /// Returns whether the core would refuse a request with this stamp for its age. Reads the clock only if there is a
+    /// limit.
     #[inline]
     pub fn is_over(&self, request: &Request, stamp: u64, now: impl FnOnce() -> u64) -> bool {
         let least = self.least.load(Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! What the sequencer does with the questions of admins.
+//! The sequencer's handling of admins' questions.
 
 use tickpath_clock::Clock;
 use tickpath_market::{OrdStatus, OrderId, VenueId};
@@ -10,7 +10,7 @@ use crate::notice::Notice;
 use crate::sequencer::Sequencer;
 
 impl<C: Clock> Sequencer<C> {
-    /// Takes a venue's report, which may belong to the answer to a question of an admin.
+    /// Accepts a venue's report, which may belong to the answer to an admin's question.
     #[inline]
     pub(crate) fn take_report(&mut self, received: u64, input: &Input) -> Result<(), OmsError> {
         if self.core.has_many_strangers() && !self.is_worth_a_record(input) {
@@ -22,8 +22,8 @@ impl<C: Clock> Sequencer<C> {
         }
     }
 
-    /// Whether a report is of a known order: of unknown ones a venue has reported more today than are kept, and each further
-    /// one would only fill the disk.
+    /// Returns whether a report is of a known order. The venue has reported more unknown orders today than are kept,
+    /// and each further report would only fill the disk.
     #[cold]
     fn is_worth_a_record(&mut self, input: &Input) -> bool {
         let Input::Report(record) = input else { return true };
@@ -60,7 +60,7 @@ impl<C: Clock> Sequencer<C> {
         Ok(())
     }
 
-    /// Keeps the question that an admin command has asked a venue.
+    /// Keeps the question that an admin command has sent to a venue.
     pub(crate) fn note_question(&mut self, word: &Input, record: u64) {
         let all_of = match word {
             Input::Inquire(_) => None,
@@ -70,12 +70,12 @@ impl<C: Clock> Sequencer<C> {
         self.questions.ask(record, OrderId::new(self.core.epoch(), record).0, all_of);
     }
 
-    /// Whether the OMS has lanes or lines to a venue.
+    /// Returns whether the OMS has lanes or lines to a venue.
     pub(crate) fn has_venue(&self, venue: VenueId) -> bool {
         self.venues.get(usize::from(venue.0)).is_some_and(Option::is_some)
     }
 
-    /// The venue's answer to the question that the admin command with this record has asked, once it has come.
+    /// Returns the venue's answer to the question of the admin command with this record, once the answer is complete.
     pub fn answer(&self, record: u64) -> Option<&Answer> {
         self.questions.answer(record)
     }

@@ -1,4 +1,4 @@
-//! What the sequencer does with ticks.
+//! The sequencer's handling of ticks.
 
 use tickpath_clock::Clock;
 use tickpath_market::{Condition, OrderId, Price, SymbolId, TopOfBook, Trade, TriggerPriceType};
@@ -9,12 +9,12 @@ use crate::OmsError;
 use crate::sequencer::Sequencer;
 
 impl<C: Clock> Sequencer<C> {
-    /// It will see ticks: whoever asks for a trigger is not told that nothing could fire it.
+    /// Announces ticks, so that a request for a trigger is not denied for lack of ticks.
     pub fn expect_ticks(&mut self) {
         self.sees_ticks = true;
     }
 
-    /// What it sees until the next word is what its topic holds of before this start, or that is over.
+    /// Sets whether the next ticks are those from before this start that the topic still holds.
     pub(crate) fn read_again(&mut self, reads_again: bool) {
         self.triggers.reads_again = reads_again;
         if !reads_again {
@@ -22,9 +22,9 @@ impl<C: Clock> Sequencer<C> {
         }
     }
 
-    /// Takes a top of book, stamped when it was sent: its middle is the reference price for checks, and it fires what
-    /// waits for it.
-    // One function for the OMS and its rehearsal, as its poll is.
+    /// Applies a top of book, stamped when it was sent: its middle is the reference price for checks, and it fires the
+    /// orders that wait for it.
+    // Never inlined, like the poll: the OMS and its warm-up share the code.
     #[inline(never)]
     pub fn tick(&mut self, stamp: u64, tick: &TopOfBook) -> Result<(), OmsError> {
         let Some(reference) = self.reference_mut(tick.symbol) else { return Ok(()) };
@@ -36,7 +36,7 @@ impl<C: Clock> Sequencer<C> {
         if self.triggers.is_empty() { Ok(()) } else { self.fire_reached(tick.symbol, stamp) }
     }
 
-    /// Takes a trade of the market, stamped when it was sent: it fires what waits for it.
+    /// Applies a trade of the market, stamped when it was sent, and fires the orders that wait for it.
     #[inline]
     pub fn trade(&mut self, stamp: u64, trade: &Trade) -> Result<(), OmsError> {
         let Some(reference) = self.reference_mut(trade.symbol) else { return Ok(()) };
@@ -44,7 +44,8 @@ impl<C: Clock> Sequencer<C> {
         if self.triggers.is_empty() { Ok(()) } else { self.fire_reached(trade.symbol, stamp) }
     }
 
-    /// Watches what was armed before this start: all conditions, for what holds already is told by old ticks.
+    /// Watches all conditions of the orders that were armed before this start: old ticks show which conditions already
+    /// hold.
     pub(crate) fn watch_armed(&mut self) {
         let Self { triggers, core, .. } = self;
         for armed in core.armed() {
@@ -52,7 +53,7 @@ impl<C: Clock> Sequencer<C> {
         }
     }
 
-    /// Watches what was armed just now, or fires it at once.
+    /// Watches the orders that were just armed, or fires them at once.
     #[cold]
     pub(crate) fn watch_fresh(&mut self) -> Result<(), OmsError> {
         while let Some(order) = self.triggers.fresh.pop() {
@@ -75,7 +76,7 @@ impl<C: Clock> Sequencer<C> {
         Ok(())
     }
 
-    /// Fires what the latest prices of an instrument have reached.
+    /// Fires the orders whose watches the latest prices of an instrument have reached.
     #[inline]
     fn fire_reached(&mut self, symbol: SymbolId, stamp: u64) -> Result<(), OmsError> {
         if self.triggers.reads_again {
@@ -102,7 +103,7 @@ impl<C: Clock> Sequencer<C> {
         Ok(())
     }
 
-    /// Journals that an order has fired, and lets it go.
+    /// Journals that an order has fired, and releases it.
     fn fire(&mut self, order: OrderId, tick: u64, condition: &Condition) -> Result<(), OmsError> {
         let now = self.clock.ticks();
         let Some(symbol) = self.core.order(order).map(|view| view.symbol) else { return Ok(()) };
@@ -119,12 +120,12 @@ impl<C: Clock> Sequencer<C> {
         };
         let sequence = self.apply(now, &Input::Fired(fired))?;
         self.let_venues(sequence, now)?;
-        // What its client is told carries T2, as of any order.
+        // The client's report carries T2, as for any order.
         self.let_sessions(sequence, self.clock.ticks())?;
         self.after_input()
     }
 
-    /// The latest price that a condition looks at.
+    /// Returns the latest price that a condition is compared with.
     fn price_of(&self, condition: &Condition) -> Option<Price> {
         latest(&self.references, condition)
     }

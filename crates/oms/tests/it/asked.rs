@@ -1,4 +1,4 @@
-//! Questions that an admin has a venue asked: the answer is there once the venue has sent it, and not before.
+//! Order status questions of an admin to a venue: the answer is there once the venue has sent it, and not before.
 
 use tickpath_market::{ExecId, OrderId, StatusRequest};
 use tickpath_oms::Answer;
@@ -50,7 +50,7 @@ impl Asking {
         }
     }
 
-    /// Has an admin ask for all orders. Gives the record, and the question that the venue has received.
+    /// Reconciles all orders as an admin does. Returns the record, and the question that the venue received.
     fn reconcile(&mut self) -> (u64, StatusRequest) {
         let reconcile =
             Reconcile { venue: VENUE, reason: *b"anna: the desk has rung us up...", ..Reconcile::default() };
@@ -66,7 +66,7 @@ impl Asking {
         (record, StatusRequest::read_from_bytes(message.payload).expect("a whole question"))
     }
 
-    /// The venue answers with these reports of a question.
+    /// Publishes these reports as the venue's answer to a question.
     fn answer(&mut self, question: &StatusRequest, reports: &[ExecutionReport]) {
         for report in reports {
             let report = ExecutionReport { client_order_id: question.client_order_id, venue: VENUE, ..*report };
@@ -82,7 +82,7 @@ impl Asking {
     }
 }
 
-/// The end of an answer about all orders, with this reason.
+/// Returns the end of an answer about all orders, with this reason.
 fn end(reason: u16) -> ExecutionReport {
     ExecutionReport { reason, exec_type: ExecType::OrderStatus.code(), ..ExecutionReport::default() }
 }

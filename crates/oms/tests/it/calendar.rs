@@ -1,4 +1,4 @@
-//! Days that end by a calendar: over a change of the clocks, holidays, starts, and a disk that is full.
+//! Days that end by a calendar: across a clock change, holidays, restarts, and a full disk.
 
 use std::fs;
 
@@ -9,10 +9,10 @@ use tickpath_orders::{DayEnd, RecordKind};
 
 use super::*;
 
-/// Turns without work after which the OMS has looked at the clock.
+/// Idle turns after which the OMS has read the clock.
 const TURNS: usize = 64;
 
-/// Nanoseconds since the Unix epoch, of a time in UTC like 2026-03-06T23:00:00Z.
+/// Converts a UTC time such as 2026-03-06T23:00:00Z to nanoseconds since the Unix epoch.
 fn ns(utc: &str) -> u64 {
     let at: Timestamp = utc.parse().expect("a time");
     u64::try_from(at.as_nanosecond()).expect("a time since 1970")
@@ -27,7 +27,8 @@ fn calendar(ends: &str, days: &str, holidays: &[&str]) -> Calendar {
     }
 }
 
-/// A desk at the exchange in Chicago: it ends at 17:00 there, and does not trade at Christmas.
+/// Returns the calendar of a desk at the exchange in Chicago: the day ends at 17:00 there, with no trading at
+/// Christmas.
 fn chicago() -> Calendar {
     calendar("17:00", "mon-fri", &["2026-12-25"])
 }
@@ -74,7 +75,7 @@ fn a_text_that_is_no_part_of_a_calendar_is_refused() {
     assert!(why.contains("'Chicago/Nowhere' is no time zone") && why.contains("America/Chicago"), "{why}");
 }
 
-/// A scene whose clock shows this time.
+/// Returns a scene whose clock shows this time.
 fn scene_at(utc: &str) -> Scene {
     let mut scene = Scene::new();
     scene.clock = SimulatedClock::at(ns(utc));
@@ -82,14 +83,14 @@ fn scene_at(utc: &str) -> Scene {
 }
 
 impl Scene {
-    /// An OMS whose days end by the calendar.
+    /// Opens an OMS whose days end by the calendar.
     fn by_calendar(&self) -> Inline<SimulatedClock> {
         let mut oms = self.oms();
         oms.sequencer().keep_calendar(chicago()).expect("the disk is sound");
         oms
     }
 
-    /// Lets the time pass until then.
+    /// Advances the clock to this time.
     fn pass(&self, oms: &mut Inline<SimulatedClock>, utc: &str) {
         self.clock.advance(ns(utc) - self.clock.ticks());
         for _ in 0..TURNS {
@@ -97,7 +98,7 @@ impl Scene {
         }
     }
 
-    /// The days whose ends the journal has.
+    /// Returns the days whose ends are in the journal.
     fn ended(&self) -> Vec<u32> {
         let (_, inputs, _) = self.replay();
         let day = |input: &Input| match input {
@@ -108,7 +109,7 @@ impl Scene {
     }
 }
 
-/// What an operator was told of ends of days: the day, and whether it ended late; none if it did not end.
+/// Returns the notices about ends of days: the day, and whether it ended late; none if it did not end.
 fn told(oms: &mut Inline<SimulatedClock>) -> Vec<(u32, Option<bool>)> {
     let word = |notice: &Notice| match notice {
         Notice::DayEnded { day, is_late } => Some((*day, Some(*is_late))),
@@ -140,13 +141,13 @@ fn each_day_ends_once_at_its_time_before_and_after_the_clocks_change() {
 fn a_start_ends_the_day_that_was_missed_once_and_says_so() {
     let scene = scene_at("2026-12-24T15:00:00Z");
     drop(scene.by_calendar());
-    // Killed over the end of the day, and started on the Saturday behind the holiday.
+    // Killed across the end of the day, and started on the Saturday after the holiday.
     scene.clock.advance(ns("2026-12-26T12:00:00Z") - scene.clock.ticks());
     let mut oms = scene.by_calendar();
     assert_eq!(scene.ended(), [20_261_224], "at once");
     assert_eq!(told(&mut oms), [(20_261_224, Some(true))]);
     drop(oms);
-    // And twice more in the same minute.
+    // Twice more in the same minute.
     for second in ["2026-12-26T12:00:10Z", "2026-12-26T12:00:20Z"] {
         scene.clock.advance(ns(second) - scene.clock.ticks());
         let mut oms = scene.by_calendar();
@@ -199,7 +200,7 @@ fn an_admin_names_days_of_the_calendar_and_a_day_that_ended_by_command_ends_no_m
 fn a_day_that_cannot_end_is_told_once_and_tried_again_every_minute() {
     let scene = scene_at("2026-03-06T22:00:00Z");
     let mut oms = scene.by_calendar();
-    // In the place of a file that reserves space.
+    // The folder takes the place of a file that reserves space.
     let obstacle = scene.config.journal.place.dir().join("ballast.reports");
     fs::create_dir(&obstacle).expect("the folder is ours");
     for time in ["2026-03-06T23:00:00Z", "2026-03-06T23:00:30Z", "2026-03-06T23:01:00Z", "2026-03-06T23:03:00Z"] {

@@ -1,4 +1,4 @@
-//! Orders with a trigger against a naive model: each fires once, at the first tick at which its trigger holds and at no
+//! Orders with a trigger against a naive model: each fires once, at the first tick that satisfies its trigger and at no
 //! other, wherever the OMS is killed in between.
 
 use std::collections::BTreeMap;
@@ -18,12 +18,12 @@ use crate::{Client, Dice, Heard, Scene, WIDE, cancel, limit, poll, replace, seed
 const ROUNDS: u64 = 12;
 const ACTS: u64 = 300;
 
-/// Every order that was armed, and what fires it.
+/// All armed orders with their triggers, and the fired ones.
 #[derive(Default)]
 struct Naive {
     prices: BTreeMap<(u32, u8), Price>,
     armed: BTreeMap<u64, Trigger>,
-    /// By client's id: the stamp of the tick.
+    /// The stamp of the tick, by the client's order id.
     fired: BTreeMap<u64, u64>,
     /// The stamps of the ticks that the latest prices come from.
     stamps: BTreeMap<(u32, u8), u64>,
@@ -87,7 +87,7 @@ fn on(price_type: TriggerPriceType, direction: TriggerDirection, price: i64) -> 
     })
 }
 
-/// An order that rests far from the market, with a trigger.
+/// Returns an order with a trigger, at a price far from the market.
 fn armed(id: u64, trigger: Trigger) -> Request {
     Request::Conditional(ConditionalOrder { order: limit(Side::Buy, id, 90, 1), trigger })
 }
@@ -112,7 +112,7 @@ impl Scene {
         stamp
     }
 
-    /// A trade or a top of book, of either symbol.
+    /// Publishes a trade or a top of book of either symbol.
     fn market(&mut self, dice: &mut Dice, naive: &mut Naive) {
         let (symbol, middle) = (dice.below(2) as u32, 90 + dice.below(21) as i64);
         if dice.below(12) < 5 {
@@ -128,7 +128,7 @@ impl Scene {
         naive.tick(stamp, &[((symbol, bid), tick.bid), ((symbol, ask), tick.ask)]);
     }
 
-    /// What the journal says has fired: client's id and the tick's stamp.
+    /// Returns the fired orders in the journal: the client's order id and the tick's stamp.
     fn fired(&self) -> BTreeMap<u64, u64> {
         let (core, inputs, _) = self.replay();
         let mut fired = BTreeMap::new();
@@ -141,7 +141,7 @@ impl Scene {
     }
 }
 
-/// Lives some acts; the OMS is killed after some of them, before or after it has seen what they brought.
+/// Runs a random script; the OMS is killed after some steps, before or after it has seen their ticks.
 fn live(seed: u64) {
     let (mut dice, mut naive, mut scene) = (Dice::new(seed), Naive::default(), Scene::new());
     let mut oms = scene.oms();
@@ -155,7 +155,7 @@ fn live(seed: u64) {
             0..=4 => {
                 let trigger = trigger(&mut dice);
                 client.send(armed(last, trigger));
-                // What lies in a lane is taken after the prices.
+                // The OMS takes a request from a lane after the prices.
                 naive.arm(last, trigger);
             }
             5 if naive.armed.contains_key(&recent) => {
@@ -179,7 +179,7 @@ fn live(seed: u64) {
         if dice.below(12) == 0 {
             drop(oms);
             scene.clock.advance(5);
-            // What it has not seen when it starts fires as if it had been there.
+            // Ticks during the outage fire as if the OMS had been up.
             for _ in 0..dice.below(6) {
                 scene.market(&mut dice, &mut naive);
                 scene.clock.advance(5);
@@ -205,7 +205,7 @@ fn each_order_fires_once_and_at_the_first_tick_that_satisfies_it() {
     (0..ROUNDS).for_each(|round| live(seed + round));
 }
 
-/// An OMS that has seen a market of 99 to 101, and a client of it.
+/// Returns an OMS that has seen a market of 99 to 101, and its client.
 fn begin() -> (Scene, Inline<SimulatedClock>, Client) {
     let mut scene = Scene::new();
     let oms = scene.oms();
@@ -254,7 +254,7 @@ fn ticks_of_before_its_trigger_fire_nothing_after_a_start() {
         while poll(&mut oms) > 0 {}
         assert_eq!(oms.sequencer().core().armed().count(), 1, "the topic still holds a tick at 120");
     }
-    // What came while it was away counts.
+    // Ticks during the outage count.
     drop(oms);
     scene.clock.advance(1);
     scene.tick(110, 111);

@@ -1,4 +1,4 @@
-//! Who reads all that was said, while days end.
+//! Readers of the whole history while days end.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ use zerocopy::IntoBytes;
 
 use crate::{Clock, Scene, limit};
 
-/// Days that end, and reports of each.
+/// Days of the run, and reports of each day.
 const DAYS: u64 = 60;
 const REPORTS: u64 = 3;
 
@@ -26,7 +26,7 @@ fn who_reads_while_days_end_misses_nothing() {
         let readers = [read_anew, read_on, read_days].map(|read| scope.spawn(move || read(journal, is_over)));
         for day in 0..DAYS {
             for request in day * REPORTS..(day + 1) * REPORTS {
-                // Too large: it is denied, which is one report.
+                // The quantity is too large: the order is denied, which is one report.
                 let order = Request::New(limit(Side::Buy, request + 1, 90, 10_000_000));
                 let now = scene.clock.ticks();
                 oms.sequencer().accept(0, request, now, now, order).expect("the disk is sound");
@@ -45,7 +45,7 @@ fn who_reads_while_days_end_misses_nothing() {
     assert!(heard[2] > 0, "no day was seen");
 }
 
-/// A disk may be busy for as long as it likes while a day is put away.
+/// The disk may be busy for any time while a day is archived.
 #[test]
 fn a_day_that_is_not_there_will_be_as_long_as_its_writer_is() {
     let mut scene = Scene::new();
@@ -63,7 +63,7 @@ fn a_day_that_is_not_there_will_be_as_long_as_its_writer_is() {
     assert!(matches!(Copy::open(journal, CopyFrom::Day), Err(OpenError::NotFound(_))), "nobody begins another one");
 }
 
-/// Opens the history again for every few reports, behind the last that it has.
+/// Reopens the history after every few reports, at the report after the last one read.
 fn read_anew(journal: &Place, is_over: &AtomicBool) -> u64 {
     let mut next = open(journal, CopyFrom::Day).next();
     let mut heard = 0;
@@ -80,7 +80,7 @@ fn read_anew(journal: &Place, is_over: &AtomicBool) -> u64 {
     }
 }
 
-/// Opens the history once.
+/// Reads the whole history with a single reader.
 fn read_on(journal: &Place, is_over: &AtomicBool) -> u64 {
     let mut copy = open(journal, CopyFrom::Day);
     let mut heard = 0;
@@ -88,7 +88,7 @@ fn read_on(journal: &Place, is_over: &AtomicBool) -> u64 {
     while quiet < 100 {
         let (was_over, before) = (is_over.load(Ordering::SeqCst), heard);
         turn(&mut copy, &mut heard);
-        // It looks only now and then whether another day has begun.
+        // The reader checks only now and then whether another day has begun.
         quiet = if was_over && heard == before { quiet + 1 } else { 0 };
         yield_now();
     }
@@ -100,7 +100,7 @@ fn read_days(journal: &Place, is_over: &AtomicBool) -> u64 {
     let mut heard = 0;
     while !is_over.load(Ordering::SeqCst) {
         let mut copy = open(journal, CopyFrom::Day);
-        // Each has a frame of its own before its reports.
+        // Each day has a base frame before its reports.
         let first = copy.next();
         assert_eq!(first % (REPORTS + 1), 0, "it begins with a day");
         let read = copy.turn(2, |place, report| {
@@ -122,7 +122,7 @@ fn open(journal: &Place, from: CopyFrom) -> Copy {
     }
 }
 
-/// Reads what is there; all reports are of one session.
+/// Reads the available reports; all belong to one session.
 fn turn(copy: &mut Copy, heard: &mut u64) {
     let read = copy.turn(64, |place, report| {
         assert_eq!(report.number, *heard, "at place {place}");

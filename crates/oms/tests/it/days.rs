@@ -1,4 +1,4 @@
-//! Days that end, snapshots, and who follows: a start that does not read all of history, and loses none of it.
+//! Ends of days, snapshots, and followers: a start that does not read the whole history, and loses none of it.
 
 use std::fs;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ fn end_day(scene: &Scene, oms: &mut Inline<SimulatedClock>, venue: &mut Line<Sim
     settle(oms, venue);
 }
 
-/// A busy day: crossing orders, cancels, some that are good till canceled.
+/// Sends the orders of a busy day: crossing orders, cancels, some good-till-cancel orders.
 fn trade(client: &mut Client, ids: std::ops::Range<u64>) {
     for id in ids {
         let side = if id % 2 == 0 { Side::Buy } else { Side::Sell };
@@ -35,7 +35,7 @@ impl Scene {
         self.config.journal.place.dir().to_owned()
     }
 
-    /// The logs of days that have ended.
+    /// Returns the names of the archived logs.
     fn archived(&self) -> Vec<String> {
         let Ok(entries) = fs::read_dir(self.journal().join("archive")) else { return Vec::new() };
         let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -43,7 +43,7 @@ impl Scene {
         names
     }
 
-    /// A day with orders, and its end.
+    /// Runs a day with orders to its end.
     fn day(&mut self, ids: std::ops::Range<u64>) -> (Inline<SimulatedClock>, Line<SimulatedClock>, Client) {
         let mut oms = self.oms();
         self.tick(99, 101);
@@ -61,7 +61,7 @@ fn a_day_that_ends_goes_into_the_archive_and_the_journal_goes_on() {
     end_day(&scene, &mut oms, &mut venue);
     assert_eq!(scene.archived(), ["00000000000000000000"]);
     client.hear();
-    // Ids begin anew with the day, and so may their orders.
+    // Ids restart with the day, and so may the client's orders.
     trade(&mut client, 1..20);
     settle(&mut oms, &mut venue);
     assert!(client.told().contains(&(1, ExecType::New, OrdStatus::New)));
@@ -135,7 +135,7 @@ fn a_roll_that_was_killed_anywhere_is_finished_by_the_next_start() {
         let (digest, live) = (oms.sequencer().core().digest(), oms.sequencer().core().live().count());
         let told = client.told().len();
         drop(oms);
-        // What a kill there leaves: nothing was journaled behind the roll but its start.
+        // The state after a kill there: only the start record follows the roll.
         assert!(archive(&scene).join("data").exists());
         undo(&scene);
         let mut oms = scene.oms();
@@ -161,7 +161,7 @@ fn a_start_from_a_snapshot_is_a_start_from_the_beginning() {
     trade(&mut client, 1..30);
     settle(&mut oms, &mut venue);
     let made = snapshot::make(&scene.config.journal.place).unwrap();
-    // Behind the snapshot: a tail.
+    // A tail after the snapshot.
     trade(&mut client, 40..50);
     settle(&mut oms, &mut venue);
     let again = snapshot::make(&scene.config.journal.place).unwrap();
@@ -173,7 +173,7 @@ fn a_start_from_a_snapshot_is_a_start_from_the_beginning() {
     drop(oms);
     let (whole, ..) = scene.replay();
     assert_eq!(whole.digest(), digest);
-    // Without the archive there is no beginning: only the snapshot can have been used.
+    // Without the archive the journal has no beginning: only the snapshot can have been used.
     let away = scene.journal().join("away");
     fs::rename(scene.journal().join("archive"), &away).unwrap();
     let mut oms = scene.oms();
@@ -216,7 +216,7 @@ fn a_damaged_snapshot_is_no_snapshot() {
         bad[at] ^= 0x40;
         for damaged in [&bad[..], &good[..at]] {
             fs::write(&path, damaged).unwrap();
-            // Only a snapshot that looks like one was put aside.
+            // Only a snapshot with a valid head was renamed to the older name.
             let _ = fs::remove_file(scene.journal().join("snapshot.before"));
             assert_eq!(snapshot::make(place).unwrap().replayed, whole, "byte {at} of {}", good.len());
         }
@@ -236,12 +236,12 @@ fn a_snapshot_of_records_that_were_lost_is_not_used() {
     settle(&mut oms, &mut venue);
     snapshot::make(&scene.config.journal.place).unwrap();
     drop((oms, venue));
-    // The power goes, and with it what the snapshot was made of; the lanes go with the host.
+    // A power loss takes the records that the snapshot was made from; the lanes go with the host.
     fs::write(scene.journal().join("data"), early).unwrap();
     scene.config.lanes.remove().unwrap();
     let mut oms = scene.oms();
     assert_eq!(scene.replay().0.digest(), oms.sequencer().core().digest());
-    // Other records take the numbers of those that were lost: still not that snapshot's.
+    // Other records take the numbers of the lost ones: the snapshot still does not fit.
     let (mut venue, mut client) = (scene.venue(), scene.client(0));
     trade(&mut client, 40..80);
     settle(&mut oms, &mut venue);
@@ -279,7 +279,7 @@ fn another_version_of_the_core_starts_from_a_snapshot_and_from_nothing_else() {
     assert!(scene.oms().sequencer().core().digest().inputs > digest.inputs, "and again");
 }
 
-/// The journal's log, as if a core of this version had written it.
+/// Rewrites the journal's log as if a core of this version had written it.
 pub fn as_written_by(scene: &Scene, version: u32) {
     let place = &scene.config.journal.place;
     let copy = Place::folder(scene.journal().join("copy"));
@@ -338,7 +338,7 @@ fn each_archived_day_is_replayed_with_the_days_before_it_and_no_further() {
         while replay.step(&mut core, |at, _, _| assert!(at.sequence < end, "{name}: {}", at.sequence)).unwrap() {}
         replay.check_end().unwrap();
         assert_eq!(replay.sequence(), end, "{name}");
-        // The same as the journal's own replay has there.
+        // The digest equals that of the journal's own replay at this record.
         let new_core = || Core::new(tickpath_orders::Config { expected_orders: 0, key: 0 });
         let (mut reference, mut expected) = (new_core(), new_core().digest());
         let mut from_the_first = journal::Replay::open(whole).unwrap();
@@ -382,7 +382,7 @@ fn a_day_ends_where_sessions_wait_for_the_disk() {
     assert_eq!(scene.replay().0.digest(), digest);
 }
 
-/// Waits for a fact of another thread.
+/// Waits until another thread has made this true.
 fn until(mut is_so: impl FnMut() -> bool) {
     for _ in 0..1_000_000 {
         if is_so() {
@@ -403,7 +403,7 @@ fn a_second_oms_is_refused_after_a_day_as_before_it() {
     };
 }
 
-/// Copies the files of a lane somewhere, or from there.
+/// Copies the files of a lane.
 fn copy(from: &std::path::Path, to: &std::path::Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
@@ -421,7 +421,7 @@ fn an_older_copy_of_a_lane_has_nothing_sent_again() {
     copy(&lane, &aside);
     trade(&mut client, 10..30);
     settle(&mut oms, &mut venue);
-    // On its way, and with no answer yet.
+    // An order in flight, without an answer yet.
     client.send(limit(Side::Buy, 30, 90, 1));
     poll(&mut oms);
     drop((oms, venue));

@@ -1,4 +1,4 @@
-//! A desk that changes while the OMS runs: what differs is journaled, and holds for the next order.
+//! Changes of a desk while the OMS runs: the differences are journaled, and hold for the next order.
 
 use tickpath_market::{AccountId, Quantity, Side, SymbolId};
 use tickpath_orders::{AccountLimits, Denial, FirmLimits, Input, MAY_NEW, SymbolLimits, VenueRules};

@@ -1,5 +1,5 @@
-//! What stands before the journal and before what leaves it: rights, buckets, damaged neighbours, checks that are made
-//! again, the disk.
+//! Checks before the journal and before the outputs: rights, token buckets, damaged neighbours, repeated risk checks,
+//! the disk.
 
 use std::fs;
 
@@ -29,7 +29,7 @@ fn windows_survive_a_reboot() {
     poll(&mut oms);
     assert_eq!(denials(&client.hear()), [21], "one message a second");
     drop((oms, client));
-    // The counter begins anew, far below the stamp at which the window opened.
+    // The counter restarts, far below the stamp at which the window opened.
     scene.config.lanes.remove().expect("the lanes are ours");
     scene.clock = scene.clock.after_reboot(SECOND);
     let mut oms = informed(&scene);
@@ -92,7 +92,7 @@ fn a_flood_fills_its_own_lane_and_nothing_else() {
     honest.send(limit(Side::Buy, 1, 90, 1));
     poll(&mut oms);
     assert_eq!(honest.told().len(), 1, "the other session goes on");
-    // Nothing is lost: what waits in the lane is taken as time passes.
+    // Nothing is lost: requests that wait in the lane are taken as time passes.
     scene.clock.advance(SECOND / 2);
     for _ in 0..100 {
         poll(&mut oms);
@@ -110,7 +110,7 @@ fn a_damaged_lane_is_set_aside_and_the_others_go_on() {
     poll(&mut oms);
     hostile.send(limit(Side::Buy, 2, 90, 1));
     drop((oms, hostile));
-    // Its client has written over the frame that would be next.
+    // The client has overwritten the frame that would be read next.
     let lane = scene.lane(LaneKind::Requests(0));
     let file = lane.place.dir().join("data");
     let mut bytes = fs::read(&file).expect("the lane is there");
@@ -125,7 +125,7 @@ fn a_damaged_lane_is_set_aside_and_the_others_go_on() {
     honest.send(limit(Side::Buy, 2, 90, 1));
     poll(&mut oms);
     assert_eq!(honest.told().len(), 2, "the other session goes on");
-    // Nothing spins on it: a turn finds nothing to do.
+    // The damaged lane causes no busy loop: a turn has nothing to do.
     while poll(&mut oms) > 0 {}
     assert_eq!(poll(&mut oms), 0);
 }
@@ -139,7 +139,7 @@ fn codes_are_checked_at_every_door_and_never_by_a_replay() {
     assert_eq!(oms.sequencer().refused(), 1);
     assert!(scene.replay().1.iter().all(|input| !matches!(input, Input::Request { .. })), "nothing is journaled");
     drop(oms);
-    // What an older version took: the core denies it again, as it did then.
+    // A record that an older version accepted: the core denies it again, as it did then.
     let mut journal = Writer::open(&scene.config.journal, scene.clock.calibration()).expect("the OMS has ended");
     let input = Input::Request { envelope: tickpath_orders::Envelope::default(), request: Request::New(bad) };
     let mut buffer = [0; tickpath_orders::RECORD_BYTES];
@@ -239,7 +239,7 @@ fn nothing_of_a_session_that_asks_for_the_disk_leaves_before_the_disk_has_it() {
     while poll(&mut oms) > 0 {}
     let sent = venue.hear();
     assert_eq!((new_orders(&sent).len(), client.told().len(), oms.sequencer().held()), (2, 1, 0));
-    // What the venue says to it waits as well.
+    // A report of the venue on the held order waits as well.
     venue.say(&said(new_orders(&sent)[0], ExecType::New, 1, 0, 1));
     while poll(&mut oms) > 0 {}
     assert_eq!(client.hear(), []);
@@ -276,8 +276,8 @@ fn a_disk_that_fails_stops_new_orders_and_lets_cancels_through() {
     assert_eq!(oms.sequencer().held(), 0);
 }
 
-/// An order of a session that asks for the disk comes back because its lane is full, while what is asked of it is held for
-/// the disk.
+/// Sends a request about an order that a full lane returns while the request is held for the disk; the session asks for
+/// disk durability. Returns the requests at the venue and the client's reports.
 fn asked_while_it_comes_back(asked: Request) -> (Vec<Request>, Vec<(u64, ExecType, OrdStatus)>) {
     let mut scene = Scene::new();
     scene.config.desk.sessions[0].level = AckLevel::Disk;
@@ -294,7 +294,7 @@ fn asked_while_it_comes_back(asked: Request) -> (Vec<Request>, Vec<(u64, ExecTyp
     client.send(limit(Side::Buy, 2, 90, 1));
     poll(&mut oms);
     disk.commit();
-    // Taken before what is held is looked at.
+    // The request is accepted before held output is released.
     oms.sequencer().accept(0, 2, 1, 1, asked).expect("the journal takes it");
     let mut heard = Vec::new();
     for _ in 0..4 {
@@ -354,7 +354,7 @@ fn a_question_that_finds_no_room_is_asked_when_there_is_some() {
     }
 }
 
-/// The last word of an order that the disk does not have is that it is over.
+/// The final report of an order that the disk does not have is that the order is over.
 #[test]
 fn what_a_bad_disk_does_not_have_is_denied_at_once_even_if_its_venue_is_away() {
     let mut scene = Scene::new();
@@ -386,8 +386,8 @@ fn a_lane_is_sound_for_every_other_while_its_client_rewrites_and_truncates_it() 
         }
         honest.send(limit(Side::Buy, round, 90, 1));
         if round == 10 {
-            // Its lanes lose all their pages while the OMS has them mapped, the one that it reads and the one that it
-            // writes. Its own view of them must not be touched again: nobody guards that.
+            // The client's lanes lose all their pages while the OMS has them mapped, the inbound and the outbound one.
+            // The client's own view must not be touched again, because no handler guards it.
             std::mem::forget(hostile.take());
             for lane in [LaneKind::Requests(0), LaneKind::Reports(0)] {
                 for file in ["data", "control"] {
@@ -403,7 +403,7 @@ fn a_lane_is_sound_for_every_other_while_its_client_rewrites_and_truncates_it() 
     assert_eq!(accepted, 20, "the other session goes on");
 }
 
-/// Who can write to a lane can lock it. That costs a client its own lanes, and keeps no OMS down.
+/// A user that can write to a lane can lock it. That costs a client its own lanes, and never prevents a start.
 #[test]
 fn a_client_that_has_the_oms_ends_of_its_lanes_keeps_no_start_away() {
     let scene = Scene::new();
@@ -462,7 +462,7 @@ fn a_client_that_fills_the_folders_of_its_lanes_keeps_no_start_away() {
     assert_eq!(client.told().last().map(|word| word.1), Some(ExecType::New));
 }
 
-/// Who reads the operator's words is the OMS of that name, for any other that would start.
+/// The reader of the control lane owns the OMS's name, so another OMS of that name must not start.
 #[test]
 fn an_oms_whose_control_lane_is_damaged_is_still_one() {
     let mut scene = Scene::new();

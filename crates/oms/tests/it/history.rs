@@ -1,4 +1,4 @@
-//! A history that its journal has left behind: the process has ended between the roll of the one and that of the other.
+//! A history that lags its journal: the process was killed between the roll of the journal and the roll of the history.
 
 use std::cell::Cell;
 use std::fs;
@@ -12,11 +12,12 @@ use tickpath_orders::{CORE_VERSION, DayEnd, RecordKind};
 
 use super::*;
 
-/// What a kill leaves of the history of a day that is over. It lies in this folder; beside it there is a copy, made before
-/// the day's last reports were said.
+/// A state that a kill leaves of an ended day's history. The history lies in this folder; beside it lies a copy, made
+/// before the day's last reports were written.
 type Kill = (&'static str, fn(&Path));
 
-/// Of these so many leave a history that is whole; the next one lacks reports, and the others are nothing to read on from.
+/// The number of states, from the first, with a whole history; the next state lacks reports, and the others cannot be
+/// resumed.
 const WHOLE: usize = 3;
 
 const KILLS: [Kill; 9] = [
@@ -149,16 +150,16 @@ fn a_day_that_another_version_wrote_is_no_reason_not_to_start() {
     }
 }
 
-/// A report: its number, its kind and the sum of its bytes.
+/// A report: its number, its kind and the checksum of its bytes.
 type Report = (u64, u8, u32);
 
 /// An OMS whose session has no lanes.
 struct House(Scene, Cell<u64>);
 
-/// All that was said in a day.
+/// All reports of a day.
 struct Day {
     reports: Vec<Report>,
-    /// Place and number of each.
+    /// Place and number of each report.
     places: Vec<(u64, u64)>,
     /// Reports before the last ones.
     early: usize,
@@ -185,7 +186,7 @@ impl House {
         oms
     }
 
-    /// An order that waits for its venue, and one that is denied.
+    /// Sends an order that waits for its venue, and an order that is denied.
     fn order(&self, oms: &mut Inline<SimulatedClock>, id: u64) {
         for (id, quantity) in [(id, 1), (1_000 + id, 10_000_000)] {
             let (now, number) = (self.0.clock.ticks(), self.1.replace(self.1.get() + 1));
@@ -200,7 +201,7 @@ impl House {
         oms.sequencer().control(self.0.clock.ticks(), &word).expect("the disk is sound");
     }
 
-    /// A day to its end, which says that its orders are expired.
+    /// Runs a day to its end, at which its orders expire.
     fn a_day_that_ends(&self) -> (Inline<SimulatedClock>, Day) {
         let mut oms = self.start();
         (1..=5).for_each(|id| self.order(&mut oms, id));
@@ -214,7 +215,7 @@ impl House {
         (oms, Day { reports, places, early })
     }
 
-    /// A copy of the history as it is.
+    /// Copies the history as it is.
     fn keep_early(&self) {
         let aside = self.history().with_extension("early");
         fs::create_dir(&aside).expect("it is ours");
@@ -223,17 +224,17 @@ impl House {
         }
     }
 
-    /// All that the journal knows was said.
+    /// Returns all reports in the journal.
     fn said(&self) -> Vec<Report> {
         let frames = client_frames(&self.0.replay().2, 0);
         (0..).zip(frames).map(|(number, (kind, bytes))| (number, kind, crc32c::crc32c(&bytes))).collect()
     }
 
-    /// Place and number of each report that a drop copy gets.
+    /// Returns the place and number of each report that a drop copy reads.
     fn places(&self, from: CopyFrom) -> Vec<(u64, u64)> {
         let mut copy = Copy::open(self.journal(), from).expect("there is a history").expect("no day ends");
         let (mut places, mut quiet) = (Vec::new(), 0);
-        // It looks only now and then whether another day has begun.
+        // The reader checks only now and then whether another day has begun.
         while quiet < 100 {
             let before = places.len();
             let read = copy.turn(64, |place, report| {
@@ -246,7 +247,7 @@ impl House {
         places
     }
 
-    /// Whoever comes back into the day hears the rest of it, once, and what came since.
+    /// Checks that a session that resumes within the day receives the rest of it once, and the later reports.
     fn check(&self, oms: &mut Inline<SimulatedClock>, day: &Day, when: &str) {
         self.order(oms, 10 + self.said().len() as u64);
         let said = self.said();
@@ -270,7 +271,7 @@ fn is_told_as_lost(oms: &mut Inline<SimulatedClock>) -> bool {
     oms.sequencer().notices().any(|notice| matches!(notice, Notice::HistoryLost(_)))
 }
 
-/// What a session hears that comes back and has all before this number.
+/// Returns the reports that a session receives if it resumes with this number.
 fn heard(oms: &mut Inline<SimulatedClock>, from: u64) -> Vec<Report> {
     let marks = oms.sequencer().history().expect("it has one");
     let (mut heard, mut next) = (Vec::new(), from);
@@ -287,12 +288,12 @@ fn heard(oms: &mut Inline<SimulatedClock>, from: u64) -> Vec<Report> {
         if !reading.is_over() {
             return heard;
         }
-        // Whatever the day before lacks nobody has.
+        // Reports missing from the day before are nowhere.
         next = next.max(marks.first(0));
     }
 }
 
-/// Where the second day was put away.
+/// Returns the folder of the archived second day.
 fn second_day(history: &Path) -> PathBuf {
     let days = fs::read_dir(history.join("archive")).expect("it is there").map(|day| day.expect("it is there").path());
     days.max().expect("there are some")
@@ -305,7 +306,7 @@ fn bring_back(history: &Path, names: &[&str]) {
     }
 }
 
-/// Puts the copy there.
+/// Restores the early copy.
 fn bring_early(history: &Path) {
     for name in ["control", "data"] {
         fs::copy(history.with_extension("early").join(name), history.join(name)).expect("it is there");

@@ -1,5 +1,5 @@
-//! Neighbours that write anything into their lanes: what is no message is counted and never journaled, what is one is
-//! checked, and the others go on.
+//! Neighbours that write arbitrary bytes into their lanes: an invalid message is counted and never journaled, a valid
+//! one is checked, and the other sessions continue.
 
 use tickpath_clock::SimulatedClock;
 use tickpath_log::{Reader, Writer};
@@ -147,7 +147,8 @@ fn hostile_values_of_a_venue_end_nobody() {
     }
     assert!(oms.sequencer().counts().strangers > 0 && oms.sequencer().counts().malformed > 0);
     client.hear();
-    // Of another account: what a venue claims to have filled counts against the one that it was told of.
+    // An order of another account: a fill that a venue claims counts against the account of the order that the venue
+    // received.
     client.send(NewOrder { account: SLOW, ..limit(Side::Buy, 2, 90, 5) });
     poll(&mut oms);
     assert_eq!(client.told().len(), 1, "the next order goes on");
@@ -184,7 +185,7 @@ fn no_layout_takes_what_is_no_message() {
 #[test]
 fn no_layout_ends_by_a_venue_that_says_no_reports() {
     each_layout(|scene, name| {
-        // An OMS that has made the lanes and has taken nothing yet.
+        // An OMS that has made the lanes and has read nothing yet.
         let oms = scene.oms();
         let mut venue = HostileVenue::new(scene);
         for length in [0, 104, 50_000, 200_000] {
@@ -202,7 +203,7 @@ fn no_layout_ends_by_a_venue_that_says_no_reports() {
     });
 }
 
-/// The venue's ends of its lanes, in bad hands.
+/// The venue's ends of its lanes, under a hostile writer.
 struct HostileVenue {
     clock: SimulatedClock,
     reports: Writer,
@@ -220,7 +221,7 @@ impl HostileVenue {
     }
 }
 
-/// A frame of random bytes: often of a kind and a length that belong together, so that the values are what is wrong.
+/// Returns a frame of random bytes: often with a matching kind and length, so that the values are the fault.
 fn random_frame(dice: &mut Dice, kinds: &[Kind]) -> (u8, Vec<u8>) {
     let kind = match dice.below(4) {
         0 => 16 + dice.below(240) as u8,
@@ -233,7 +234,7 @@ fn random_frame(dice: &mut Dice, kinds: &[Kind]) -> (u8, Vec<u8>) {
         _ => [40, 56][dice.below(2) as usize],
     };
     let mut bytes: Vec<u8> = (0..length).map(|_| dice.draw() as u8).collect();
-    // Small codes where a new order and a report have theirs, or none would ever pass.
+    // Small values at the code fields of a new order and a report, because random codes would never pass.
     for at in [40, 41, 42, 43, 100, 101] {
         if let Some(byte) = bytes.get_mut(at) {
             *byte %= 3;
@@ -252,12 +253,12 @@ fn drain(oms: &mut Inline<SimulatedClock>) {
     panic!("the OMS does not come to rest");
 }
 
-/// How many inputs of this sort the journal holds.
+/// Returns the number of journaled inputs of this sort.
 fn journaled(scene: &Scene, is_meant: fn(&Input) -> bool) -> u64 {
     scene.replay().1.iter().filter(|input| is_meant(input)).count() as u64
 }
 
-/// What comes first after a request: a denial, or that it is on its way.
+/// Returns whether this is the first answer to a request: a denial or a pending report.
 fn is_first_answer(heard: &Heard) -> bool {
     match heard {
         Heard::Denied(_) => true,

@@ -1,4 +1,5 @@
-//! Numbers keep their meaning: a desk that gives one to another symbol, venue or user is refused while anything bears it.
+//! Numbers keep their meaning: a desk that gives a number to another symbol, venue or user is refused while the number
+//! is in use.
 
 use tickpath_market::{ExecType, Side, SymbolId, VenueId};
 use tickpath_oms::snapshot;
@@ -13,12 +14,12 @@ use crate::{
 
 const FIRST: SymbolId = SymbolId(0);
 
-/// Why a desk is refused; empty where it is taken.
+/// Returns the reason why a desk is refused; empty if it is accepted.
 fn refused(oms: &mut Inline<SimulatedClock>, desk: &Desk) -> String {
     oms.sequencer().define(desk).map_or_else(|e| e.to_string(), |_| String::new())
 }
 
-/// Why an OMS does not start with a desk.
+/// Returns the reason why an OMS does not start with a desk.
 fn does_not_start(scene: &mut Scene, desk: &Desk) -> String {
     let sound = std::mem::replace(&mut scene.config.desk, desk.clone());
     let started = Inline::open(scene.clock.clone(), &scene.config, None);
@@ -32,7 +33,7 @@ fn end_day(scene: &Scene, oms: &mut Inline<SimulatedClock>) {
     ended.expect("it is journaled").expect("a day may end");
 }
 
-/// The same desk, but for the names of its two symbols, which have changed places.
+/// Returns the same desk with the names of its two symbols swapped.
 fn swapped(desk: &Desk) -> Desk {
     let mut desk = desk.clone();
     let [first, second] = &mut desk.instruments[..] else { panic!("two instruments") };
@@ -40,7 +41,7 @@ fn swapped(desk: &Desk) -> Desk {
     desk
 }
 
-/// An OMS that holds five of the first symbol for the wide account, and whose day has ended since.
+/// Returns an OMS that holds five of the first symbol for the wide account, after the end of its day.
 fn with_a_position() -> (Scene, Inline<SimulatedClock>, Told) {
     let (scene, mut oms, mut venue, _, id) = with_one_order();
     venue.say(&said(id, ExecType::New, 1, 0, 5));

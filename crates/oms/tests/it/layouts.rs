@@ -1,5 +1,5 @@
-//! The layouts on their threads, beside a venue on its own: everything is answered, the journals end alike, and a stop
-//! ends every thread.
+//! The layouts on their threads, beside a venue on its own thread: every request is answered, the journals end alike,
+//! and a stop ends every thread.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,13 +18,13 @@ use crate::{Asked, Client, Clock, Scene, cancel, limit};
 /// Orders of a run; two of three are canceled again.
 const ORDERS: u64 = 2_000;
 
-/// The longest that a run may take.
+/// Max duration of a run.
 const DEADLINE_NS: i64 = 60_000_000_000;
 
-/// The pause of a loop that waits for threads.
+/// Pause of a loop that waits for threads.
 const PAUSE_NS: u64 = 100_000;
 
-/// Waits with which the threads of every layout fit on two processors.
+/// Wait strategies with which the threads of every layout fit on two processors.
 const WAITS: [Wait; 2] = [Wait::Yield, Wait::Block];
 
 #[test]
@@ -41,7 +41,7 @@ fn every_layout_answers_everything_and_ends_alike() {
                 yield_now();
             }
         }
-        // Each request has two: from the OMS, and from the venue.
+        // Each request has two answers: from the OMS, and from the venue.
         while answers < 2 * requests().count() {
             let told = client.told().len();
             answers += told;
@@ -66,7 +66,7 @@ fn every_layout_answers_everything_and_ends_alike() {
 
 #[test]
 fn a_stop_ends_every_thread_while_a_client_goes_on() {
-    /// More than all lanes hold together.
+    /// More orders than all lanes hold together.
     const FLOOD: u64 = 30_000;
     each_layout(|scene, name| {
         let beside = Beside::start(scene);
@@ -104,7 +104,7 @@ fn a_run_that_does_nothing_ends_too() {
     });
 }
 
-/// Runs a check on a scene of every layout with every wait; the market has moved once.
+/// Runs a check on a scene of every layout with every wait strategy, after the market has moved once.
 pub fn each_layout(check: impl Fn(&Scene, &str)) {
     for layout in Layout::ALL {
         for wait in WAITS {
@@ -125,7 +125,7 @@ pub struct Beside {
     pub deadline: Deadline,
 }
 
-/// They end with this value, so that a test that fails leaves no thread behind.
+/// Flags that end both threads when dropped, so that a failed test leaves no thread behind.
 struct Flags {
     stop: Arc<AtomicBool>,
     over: Arc<AtomicBool>,
@@ -169,7 +169,7 @@ impl Beside {
         Self { oms, venue, flags, deadline }
     }
 
-    /// Stops both, within the deadline.
+    /// Stops both threads within the deadline.
     pub fn end(self) {
         self.flags.stop.store(true, Ordering::Release);
         while !self.oms.is_finished() {
@@ -183,13 +183,14 @@ impl Beside {
     }
 }
 
-/// Inputs that a new journal begins with, behind the start itself: each session has its rules and its grant.
+/// Returns the number of inputs that begin a new journal, after the start record: each session has its rules and its
+/// grant.
 fn definitions(scene: &Scene) -> usize {
     let desk = &scene.config.desk;
     desk.instruments.len() + desk.accounts.len() + desk.venues.len() + 2 * desk.sessions.len()
 }
 
-/// When a run has taken too long.
+/// Time limit of a run.
 pub struct Deadline {
     clock: HostClock,
     begin: u64,
@@ -201,14 +202,14 @@ impl Deadline {
         Self { clock, begin: clock.ticks() }
     }
 
-    /// Fails if it has passed.
+    /// Panics if the deadline has passed.
     pub fn check(&self, awaited: &str) {
         let passed = self.clock.ns_between(self.begin, self.clock.ticks());
         assert!(passed < DEADLINE_NS, "the deadline passed while waiting for {awaited}");
     }
 }
 
-/// Waits for so many reports or denials; gives them.
+/// Waits for this many reports or denials and returns them.
 pub fn hear(client: &mut Client, deadline: &Deadline, count: usize) -> Vec<crate::Heard> {
     let mut heard = Vec::new();
     while heard.len() < count {
@@ -219,7 +220,7 @@ pub fn hear(client: &mut Client, deadline: &Deadline, count: usize) -> Vec<crate
     heard
 }
 
-/// New orders, each but every third canceled at once.
+/// Returns new orders, all but every third canceled at once.
 fn requests() -> impl Iterator<Item = Request> {
     (1..=ORDERS).flat_map(|id| {
         let Asked(order) = limit(Side::Buy, id, 90, 1).into();

@@ -1,4 +1,4 @@
-//! Lines of a venue, in a test's hands: what comes back, what is in doubt, what waits, and what never goes twice.
+//! Lines of a venue under a test's control: returned, doubtful and waiting requests, and no request sent twice.
 
 mod identity;
 mod slow;
@@ -13,13 +13,14 @@ use tickpath_venue::{Event as Said, Line as VenueLine, Lost, Resume, SendError};
 
 use super::*;
 
-/// How far the time moves in a turn that waits for something.
+/// Clock step of a turn that waits for an event.
 const TURN_NS: u64 = 1_000_000;
 
-/// A line as its test has it.
+/// State of a test line.
 #[derive(Default)]
 struct Hands {
-    /// What it says at the next connect: which requests the venue has. It does not come up while this is none.
+    /// Number of requests that the venue has, as the line reports it at the next connect. The line stays down while
+    /// this is none.
     has: Option<Option<u64>>,
     resume: Option<Resume>,
     is_up: bool,
@@ -39,7 +40,7 @@ impl Wire {
         change(&mut self.0.lock().expect("nobody panics with it"))
     }
 
-    /// The numbers of what was sent, and the client's word for it: N, C, R or S.
+    /// Returns the numbers of the sent requests and their kinds: N, C, R or S.
     fn sent(&self) -> Vec<(u64, char)> {
         let word = |request: &Request| match request {
             Request::New(_) => 'N',
@@ -110,7 +111,7 @@ impl VenueLine for Wire {
     }
 }
 
-/// An OMS whose venue is reached by so many lines only, all of them up, and a client of it.
+/// Returns an OMS whose venue is reached by this many lines only, all of them up, and its client.
 fn joined<const N: usize>(change: impl FnOnce(&mut Scene)) -> ([Wire; N], Scene, Timed, Client) {
     let wires = std::array::from_fn(|_| Wire::default());
     let mut scene = scene(&wires);
@@ -121,7 +122,7 @@ fn joined<const N: usize>(change: impl FnOnce(&mut Scene)) -> ([Wire; N], Scene,
     (wires, scene, oms, client)
 }
 
-/// A scene whose venue is reached by these lines only.
+/// Returns a scene whose venue is reached by these lines only.
 fn scene(wires: &[Wire]) -> Scene {
     let mut scene = Scene::new();
     scene.config.lanes.venues.clear();
@@ -136,7 +137,7 @@ fn config_of(wire: &Wire, line: u8) -> LineConfig {
     LineConfig { id: LineId { venue: VENUE, line }, open, rate_per_second: 0, window: 100, lost_after_ns: 10 * SECOND }
 }
 
-/// An OMS, and its time.
+/// An OMS and its clock.
 struct Timed {
     oms: Inline<SimulatedClock>,
     clock: SimulatedClock,
@@ -173,7 +174,7 @@ fn until(oms: &mut Timed, what: &str, mut is_so: impl FnMut(&mut Inline<Simulate
     panic!("in vain waited until {what}");
 }
 
-/// All lines come up, and have what they are told to have.
+/// Brings all lines up, each with this number of requests at the venue.
 fn up(oms: &mut Timed, wires: &[Wire], has: u64) {
     wires.iter().for_each(|wire| wire.let_up(Some(has)));
     let ups = oms.sequencer().notices().filter(|notice| matches!(notice, Notice::LineUp(_))).count();
@@ -191,7 +192,7 @@ fn what_the_venue_has_not_goes_by_another_line_and_a_cancel_never_overtakes_its_
     let scene = scene(&wires);
     let mut oms = Timed::new(&scene);
     let mut client = scene.client(0);
-    // While no line is up, an order waits.
+    // An order waits while no line is up.
     client.send(limit(Side::Buy, 1, 100, 1));
     until(&mut oms, "it waits", |oms| oms.sequencer().queued() == 1);
     up(&mut oms, &wires, 0);
@@ -199,7 +200,7 @@ fn what_the_venue_has_not_goes_by_another_line_and_a_cancel_never_overtakes_its_
     let (first, second) = if wires[0].sent().is_empty() { (&wires[1], &wires[0]) } else { (&wires[0], &wires[1]) };
     first.cut();
     until(&mut oms, "the loss is told", has_lost);
-    // New orders go by the other line; what names the order without proof does not.
+    // New orders use the other line; a request that names the unproven order does not.
     client.send(replace(2, 1, 101, 1));
     client.send(limit(Side::Buy, 3, 100, 1));
     until(&mut oms, "the other line has it", |_| second.sent() == [(0, 'N')]);
@@ -258,7 +259,7 @@ fn what_is_too_old_when_its_line_takes_it_is_refused_and_what_lies_behind_it_goe
     scene.clock.advance(2 * SECOND);
     scene.tick(99, 101);
     wires[0].hands(|hands| hands.is_full = false);
-    // Until the venue has said that it has what was sent, nobody knows what to give back.
+    // The OMS returns no request until the venue has confirmed the ones sent.
     for _ in 0..20 {
         poll(&mut oms);
     }
@@ -274,7 +275,7 @@ fn what_is_too_old_when_its_line_takes_it_is_refused_and_what_lies_behind_it_goe
         "taken back with its order"
     );
     assert_eq!((denied.client_order_id.0, Denial::from_code(denied.code)), (2, Some(Denial::RequestAge)));
-    // The line goes on, and nobody was told that it is up once more.
+    // The line continues, and no second notice that it is up was sent.
     wires[0].hands(|hands| hands.received = 6);
     client.send(limit(Side::Buy, 6, 100, 1));
     until(&mut oms, "it is sent", |_| wires[0].sent().len() == 3);
@@ -287,7 +288,7 @@ fn what_went_by_a_line_that_does_not_come_back_is_in_doubt_and_asked_for_by_anot
     let (wires, scene, mut oms, mut client) = joined::<2>(|_| {});
     (1..=4).for_each(|id| client.send(limit(Side::Buy, id, 100, 1)));
     until(&mut oms, "each line has two", |_| wires.iter().all(|wire| wire.sent().len() == 2));
-    // The first line's first has arrived, and nothing more was heard of it.
+    // The first order of the first line has arrived; no other report came.
     wires[0].hands(|hands| hands.received = 1);
     poll(&mut oms);
     wires[0].cut();
@@ -310,10 +311,10 @@ fn what_went_by_a_line_that_does_not_come_back_is_in_doubt_and_asked_for_by_anot
     let sent = wires[0].hands(|hands| [hands.sent[0].1.client_order_id(), hands.sent[1].1.client_order_id()]);
     assert_eq!([asked(2), asked(3)], sent);
     assert!(oms.sequencer().notices().any(|notice| matches!(notice, Notice::LineGivenUp { orders: 2, .. })));
-    // A cancel waits for the dead line no more.
+    // A cancel no longer waits for the dead line.
     client.send(cancel(6, 3));
     until(&mut oms, "it goes by the other", |_| wires[1].sent().last().is_some_and(|last| last.1 == 'C'));
-    // The line is back after all: what the venue has not got is not sent again, its answer decides.
+    // The line is back after all: a request missing at the venue is not sent again, because its answer decides.
     wires[0].let_up(Some(1));
     until(&mut oms, "it is up", |_| wires[0].hands(|hands| hands.is_up));
     for _ in 0..20 {
@@ -340,7 +341,7 @@ fn what_went_by_a_line_before_its_lane_was_lost_is_in_doubt_too() {
     scene.config.lanes.remove().expect("nobody has them open");
     wires.iter().for_each(|wire| wire.hands(|hands| (hands.is_up, hands.has, hands.resume) = (false, None, None)));
     let mut oms = Timed::new(&scene);
-    // Its reports come by that line only, and the other one's new lane knows nothing of it.
+    // The order's reports come by that line only, and the other line's new lane has no record of the order.
     wires[1 - by].let_up(None);
     until(&mut oms, "it is asked for", |_| wires[1 - by].sent().last().is_some_and(|last| last.1 == 'S'));
     assert_eq!(oms.sequencer().counts().unknown, 1);
@@ -356,7 +357,7 @@ fn what_a_start_finds_on_a_line_that_does_not_come_is_in_doubt_too() {
     let mut oms = Timed::new(&scene);
     scene.clock.advance(11 * SECOND);
     until(&mut oms, "it is unknown", |oms| oms.sequencer().counts().unknown == 1);
-    // Asked for as soon as anybody can be asked.
+    // The question is sent as soon as a line is up.
     wires[0].let_up(Some(1));
     until(&mut oms, "it is asked for", |_| wires[0].sent().last().is_some_and(|last| last.1 == 'S'));
 }
@@ -412,7 +413,7 @@ fn taken(order: ClientOrderId) -> ExecutionReport {
     ExecutionReport { exec_type, status, price, leaves_quantity, ..refused(order, 0) }
 }
 
-/// The answer to a question after an order that the venue has not got.
+/// Returns the answer to a question about an order that the venue never received.
 fn never_heard(order: ClientOrderId, question: ClientOrderId) -> ExecutionReport {
     ExecutionReport {
         venue_sequence: 0,
@@ -435,14 +436,14 @@ fn an_oms_that_comes_back_asks_what_the_venue_has_and_sends_the_rest_once() {
     drop(oms);
     wires[0].hands(|hands| (hands.is_up, hands.has, hands.resume) = (false, None, None));
     let mut oms = Timed::new(&scene);
-    // The first two had proof, the third has arrived, too.
+    // The first two had proof, and the third has arrived too.
     up(&mut oms, &wires, 3);
     until(&mut oms, "the rest is sent", |_| wires[0].sent().len() == 7);
     assert_eq!(wires[0].sent()[5..], [(5, 'N'), (6, 'N')], "their numbers rise");
     let ids: Vec<u64> =
         wires[0].hands(|hands| hands.sent.iter().map(|(_, request)| request.client_order_id().0).collect());
     assert_eq!(ids[3..5], ids[5..7], "the two that never arrived");
-    // Once more, with nothing taken since: what was given back is not given back again.
+    // A second loss without any request taken since: returned requests are not returned again.
     wires[0].cut();
     until(&mut oms, "the loss", |_| wires[0].hands(|hands| !hands.is_up));
     wires[0].hands(|hands| hands.received = 0);
@@ -530,7 +531,7 @@ fn a_window_that_is_full_makes_what_comes_wait() {
     (1..=5).for_each(|id| client.send(limit(Side::Buy, id, 100, 1)));
     until(&mut oms, "the rest waits", |oms| oms.sequencer().queued() == 3);
     assert_eq!(wires[0].sent().len(), 2);
-    // What waits can be canceled there.
+    // A waiting order can be canceled before it is sent.
     client.send(cancel(6, 5));
     until(&mut oms, "it is canceled", |oms| oms.sequencer().queued() == 2);
     wires[0].hands(|hands| hands.received = 1);
@@ -557,7 +558,7 @@ fn what_follows_its_order_keeps_the_rate_of_its_line_and_needs_no_window() {
             assert!(wires.iter().all(|wire| wire.sent().len() == 2), "a rate of {rate_per_second}");
             oms.clock.advance(SECOND);
         }
-        // The venue has proven nothing.
+        // The venue has confirmed nothing.
         until(&mut oms, "the cancels leave", |_| wires.iter().all(|wire| wire.sent().len() == 4));
         client.send(limit(Side::Buy, 5, 100, 1));
         for _ in 0..10 {
@@ -582,7 +583,7 @@ fn a_line_that_is_lost_or_taken_away_puts_its_venue_in_doubt_and_a_new_one_does_
         let mut oms = Timed::new(&scene);
         let doubted = oms.sequencer().notices().any(|notice| matches!(notice, Notice::Doubt { .. }));
         doubts.push((doubted, lost));
-        // An order that is never over, so that there is something to doubt.
+        // An order that stays open, so that a request can be in doubt.
         let mut client = scene.client(0);
         wires[..lines.len()].iter().for_each(|wire| wire.hands(|hands| hands.has = None));
         client.send(limit(Side::Buy, lines.len() as u64 * 100 + doubts.len() as u64, 100, 1));

@@ -42,7 +42,7 @@ use tickpath_oms::{
 use tickpath_orders::{ALL_ACCOUNTS, AccountLimits, Core, Input, Instrument, Output, VenueRules};
 use zerocopy::{FromBytes, IntoBytes};
 
-/// An account that no test brings to its limits.
+/// An account far below its limits in every test.
 const WIDE: AccountId = AccountId(1);
 /// An account with a limit for every check.
 const TIGHT: AccountId = AccountId(2);
@@ -52,14 +52,14 @@ const SLOW: AccountId = AccountId(3);
 /// The venue.
 const VENUE: VenueId = VenueId(1);
 
-/// The time at which every test begins, in ticks of a nanosecond.
+/// Start time of every test, in ticks of a nanosecond.
 const MORNING: u64 = 1_000;
 const SECOND: u64 = 1_000_000_000;
 
-/// Turns after which a path that is not quiet never will be.
+/// Max turns: a path that is still busy then never becomes idle.
 const MOST_TURNS: usize = 100_000;
 
-/// Lanes, market and journal of one test, gone at its end.
+/// Lanes, market and journal of one test, removed at its end.
 struct Scene {
     config: Config,
     clock: SimulatedClock,
@@ -80,7 +80,7 @@ impl Scene {
         Self { config: config(&name, folder.path()), clock, market, feed, _folder: folder }
     }
 
-    /// The OMS on this thread; prices come from the market.
+    /// Opens the OMS on this thread, with prices from the market.
     fn oms(&self) -> Inline<SimulatedClock> {
         self.try_oms().unwrap_or_else(|e| panic!("the OMS does not open: {e}"))
     }
@@ -93,26 +93,26 @@ impl Scene {
         Reader::open(&self.market.place, Start::Oldest, Registration::Registered).expect("the topic is there")
     }
 
-    /// A venue that makes its market from the same ticks; the OMS must have been there before.
+    /// Joins a venue that makes its market from the same ticks. The OMS must have made the lanes.
     fn venue(&self) -> Line<SimulatedClock> {
         let VenueLanes { requests, reports } = self.venue_lanes();
         let venue = Venue::new(VenueConfig { venue: VENUE, symbols: 2, expected_orders: 4_096 });
         Line::new(self.clock.clone(), venue, requests, reports, Some(self.ticks()))
     }
 
-    /// The venue's ends of its lanes.
+    /// Joins the venue's ends of its lanes.
     fn venue_lanes(&self) -> VenueLanes {
         self.config.lanes.join_venue(VENUE, self.clock.calibration()).expect("the OMS has made them")
     }
 
-    /// A client of a session; the OMS must have been there before.
+    /// Joins a client of a session. The OMS must have made the lanes.
     fn client(&self, session: u16) -> Client {
         let joined = self.config.lanes.join_session(session, self.clock.calibration());
         let SessionLanes { requests, reports } = joined.expect("the OMS has made them");
         Client { clock: self.clock.clone(), requests, reports }
     }
 
-    /// A lane as it lies there.
+    /// Returns the configuration of a lane's log.
     fn lane(&self, kind: LaneKind) -> LogConfig {
         self.config.lanes.lane(kind).expect("a good name")
     }
@@ -124,23 +124,23 @@ impl Scene {
         published.expect("an overwrite topic takes all");
     }
 
-    /// All frames of the lane to the venue: kind and bytes.
+    /// Returns all frames of the lane to the venue: kind and bytes.
     fn to_venue(&self) -> Vec<(u8, Vec<u8>)> {
         frames(&self.lane(LaneKind::VenueRequests(VENUE)))
     }
 
-    /// All frames of a session's report log: kind and bytes.
+    /// Returns all frames of a session's report log: kind and bytes.
     fn to_client(&self, session: u16) -> Vec<(u8, Vec<u8>)> {
         frames(&self.lane(LaneKind::Reports(session)))
     }
 
-    /// What a replay of the journal comes to: the core, its inputs, and all that it said and that left.
+    /// Replays the journal and returns the core, its inputs, and all outputs that were sent.
     fn replay(&self) -> (Core, Vec<Input>, Vec<Output>) {
         let mut core = Core::new(tickpath_orders::Config { expected_orders: 0, key: 0 });
         let (mut inputs, mut said) = (Vec::new(), Vec::new());
         let replayed = journal::replay(&self.config.journal.place, &mut core, |input, outputs| {
             inputs.push(*input);
-            // What came back from its lane was never sent.
+            // A request that was returned from its lane was never sent.
             if let Input::Returned(returned) = input {
                 let is_it = |output: &Output| matches!(output, Output::Venue { request, .. } if Some(*request) == returned.request());
                 said.remove(said.iter().rposition(is_it).expect("what comes back was said"));
@@ -156,7 +156,7 @@ impl Scene {
 
 impl Drop for Scene {
     fn drop(&mut self) {
-        // A test that failed may have left less than all of it.
+        // A failed test may have left only some of the files.
         let _ = self.config.lanes.remove();
         let _ = self.market.place.remove();
     }
@@ -169,7 +169,7 @@ struct Client {
     reports: Reader,
 }
 
-/// What a client is told.
+/// A message to a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Heard {
     Report(ExecutionReport),
@@ -186,7 +186,7 @@ impl Client {
         self.requests.publish(self.clock.ticks(), request.kind().code(), request.as_bytes())
     }
 
-    /// All that was said since the last call.
+    /// Returns all messages since the last call.
     fn hear(&mut self) -> Vec<Heard> {
         let mut heard = Vec::new();
         let drained = self.reports.drain(usize::MAX, |next| match next {
@@ -197,7 +197,7 @@ impl Client {
         heard
     }
 
-    /// The same, where nothing is denied: request, what is told, and the order's status.
+    /// Returns the reports since the last call, none of them a denial: request, report type, and the order's status.
     fn told(&mut self) -> Vec<(u64, ExecType, OrdStatus)> {
         self.hear().iter().map(Heard::word).collect()
     }
@@ -218,7 +218,7 @@ impl Heard {
     }
 }
 
-/// A request, or an order that becomes one.
+/// A request, or an order that is converted to a request.
 struct Asked(Request);
 
 impl From<Request> for Asked {
@@ -233,7 +233,7 @@ impl From<NewOrder> for Asked {
     }
 }
 
-/// An OMS with two sessions, on one thread.
+/// Returns the configuration of an OMS with two sessions on one thread.
 fn config(name: &str, folder: &Path) -> Config {
     let journal = LogConfig::journal(Place::folder(folder.join("journal")));
     Config {
@@ -253,7 +253,7 @@ fn config(name: &str, folder: &Path) -> Config {
     }
 }
 
-/// Two instruments, of which only the first has a market, and the three accounts.
+/// Returns a desk with two instruments, of which only the first has a market, and the three accounts.
 fn desk() -> Desk {
     let instrument = |symbol: u32, name: &str| Instrument {
         symbol: SymbolId(symbol),
@@ -313,7 +313,7 @@ fn top(bid: i64, ask: i64) -> TopOfBook {
     }
 }
 
-/// A limit order of the wide account for the day.
+/// Returns a day limit order of the wide account.
 fn limit(side: Side, id: u64, price: i64, quantity: i64) -> NewOrder {
     NewOrder {
         client_order_id: ClientOrderId(id),
@@ -360,7 +360,7 @@ fn poll(oms: &mut Inline<SimulatedClock>) -> usize {
     oms.poll().unwrap_or_else(|e| panic!("the OMS stopped: {e}"))
 }
 
-/// All frames of a log that were never overwritten: kind and bytes.
+/// Returns all frames of a log that was never overwritten: kind and bytes.
 fn frames(config: &LogConfig) -> Vec<(u8, Vec<u8>)> {
     let mut log = Reader::open(&config.place, Start::Oldest, Registration::Unregistered).expect("the log is there");
     let mut frames = Vec::new();
@@ -373,7 +373,7 @@ fn frames(config: &LogConfig) -> Vec<(u8, Vec<u8>)> {
     }
 }
 
-/// What a core said to the venue, as frames.
+/// Returns a core's outputs to the venue as frames.
 fn venue_frames(said: &[Output]) -> Vec<(u8, Vec<u8>)> {
     let of = |output: &Output| match output {
         Output::Venue { request, .. } => Some((request.kind().code(), request.as_bytes().to_vec())),
@@ -382,7 +382,7 @@ fn venue_frames(said: &[Output]) -> Vec<(u8, Vec<u8>)> {
     said.iter().filter_map(of).collect()
 }
 
-/// What a core said to one session, as frames.
+/// Returns a core's outputs to one session as frames.
 fn client_frames(said: &[Output], to: u16) -> Vec<(u8, Vec<u8>)> {
     let of = |output: &Output| match output {
         Output::Report { session, report } if *session == to => {
@@ -411,13 +411,13 @@ impl Dice {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16
     }
 
-    /// A number below `limit`.
+    /// Returns a number below `limit`.
     fn below(&mut self, limit: u64) -> u64 {
         self.draw() % limit
     }
 }
 
-/// The seed of this run, printed for a failure; `TICKPATH_SEED` repeats it.
+/// Returns the seed of this run and prints it for a failure; `TICKPATH_SEED` repeats the run.
 fn seed() -> u64 {
     let seed = std::env::var("TICKPATH_SEED").map_or(1, |text| text.parse().expect("TICKPATH_SEED is a number"));
     eprintln!("TICKPATH_SEED={seed}");

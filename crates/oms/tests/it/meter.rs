@@ -1,4 +1,4 @@
-//! What the OMS counts: each request by its hops, each word to a client by its code, and how much there is of everything.
+//! Counters of the OMS: each request by its hops, each message to a client by its code, and current amounts.
 
 use tickpath_market::{ExecType, Side};
 use tickpath_meter::Meters;
@@ -9,7 +9,7 @@ use crate::{SECOND, Scene, cancel, limit, poll, settle};
 #[test]
 fn what_happens_is_counted_and_another_start_begins_anew() {
     let mut scene = Scene::new();
-    // A simulation has nobody who reads; this one has us.
+    // A simulation publishes no counters; this test reads them.
     scene.config.seed = None;
     let (mut oms, mut venue) = (scene.oms(), scene.venue());
     let mut client = scene.client(0);
@@ -18,7 +18,7 @@ fn what_happens_is_counted_and_another_start_begins_anew() {
     assert_eq!((first.pid, first.requests(), first.level("working")), (Some(std::process::id()), 0, 0));
     scene.tick(99, 101);
     settle(&mut oms, &mut venue);
-    // One millisecond on its way, none inside: here no time passes while there is work.
+    // One millisecond in flight, none inside: no time passes here while there is work.
     for id in 1..=3 {
         client.send(limit(Side::Buy, id, 90, 1));
         scene.clock.advance(1_000_000);
@@ -79,7 +79,7 @@ fn a_venue_that_is_gone_is_counted_with_what_waits_for_it() {
     assert_eq!((of("venue_down"), of("disk_failed")), (Some(1), Some(0)));
 }
 
-/// Time and idle turns enough for a look at what there is.
+/// Advances the time by a second with enough idle turns for the OMS to update its amounts.
 fn idle(scene: &Scene, oms: &mut tickpath_oms::layout::Inline<tickpath_clock::SimulatedClock>) {
     scene.clock.advance(SECOND);
     for _ in 0..64 {

@@ -1,4 +1,4 @@
-//! An order's way: OMS and venue polled in turn by one thread.
+//! The path of an order: OMS and venue polled in turn by one thread.
 
 use tickpath_market::ReplaceOrder;
 use tickpath_market::{
@@ -28,7 +28,7 @@ fn an_order_is_acknowledged_accepted_and_filled_against_the_market() {
     assert_eq!((fill.last_price, fill.last_quantity), (Price::from_whole(101), Quantity::from_whole(2)));
     assert_eq!((fill.cumulative_quantity, fill.leaves_quantity), (Quantity::from_whole(2), Quantity::ZERO));
 
-    // A resting order is filled when the market comes to it.
+    // A resting order is filled when the market reaches its price.
     client.send(limit(Side::Sell, 2, 103, 4));
     settle(&mut oms, &mut venue);
     scene.tick(104, 105);
@@ -176,7 +176,7 @@ fn sessions_do_not_hear_each_other() {
     let (mut first, mut second) = (scene.client(0), scene.client(1));
     scene.tick(99, 101);
     settle(&mut oms, &mut venue);
-    // The same id in both sessions, two sides of one trade, and a cancel of what the other session has.
+    // The same id in both sessions, two sides of one trade, and a cancel of the other session's order.
     first.send(limit(Side::Buy, 1, 100, 3));
     settle(&mut oms, &mut venue);
     second.send(limit(Side::Sell, 1, 100, 2));
@@ -267,7 +267,7 @@ fn a_replace_is_held_against_the_price_of_its_own_order() {
     client.send(limit(Side::Buy, 1, 90, 1));
     settle(&mut oms, &mut venue);
     let Request::Replace(honest) = replace(2, 1, 91, 1) else { unreachable!("it makes one") };
-    // The second symbol has no market: a replace that names it is not checked against nothing, nor against its price.
+    // The second symbol has no market: a replace that names it is checked against the first symbol's price.
     client.send(Request::Replace(ReplaceOrder { symbol: SymbolId(1), ..honest }));
     settle(&mut oms, &mut venue);
     let told: Vec<_> = client.told().iter().map(|told| told.1).collect();

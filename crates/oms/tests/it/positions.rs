@@ -1,4 +1,4 @@
-//! Positions that an admin enters at a running OMS: judged before the journal has them, and there after every start.
+//! Positions that an admin enters at a running OMS: checked before they are journaled, and present after every start.
 
 use tickpath_oms::CommandError;
 use tickpath_orders::{EnterPosition, RecordKind, WordError};

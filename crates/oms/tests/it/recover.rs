@@ -1,4 +1,4 @@
-//! Restarts: between any two turns, with any part of the outputs gone already, by SIGKILL, and after lanes were lost.
+//! Restarts: between any two turns, with any part of the outputs already sent, by SIGKILL, and after lanes were lost.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -20,20 +20,20 @@ use crate::{
 const NAME: &str = "TICKPATH_TEST_NAME";
 const FOLDER: &str = "TICKPATH_TEST_FOLDER";
 const LAYOUT: &str = "TICKPATH_TEST_LAYOUT";
-/// The exit code of an OMS that has ended by itself.
+/// Exit code of an OMS that ended by itself.
 const ENDED: i32 = 7;
 
-/// Turns of a killed OMS at most, so that it ends even if nobody kills it.
+/// Max turns of the child's OMS, so that it ends even without a kill.
 const LIFE: u64 = 50_000_000;
 
-/// One thing that happens on a scripted day.
+/// One step of a scripted day.
 enum Act {
     Send(u16, Asked),
     Oms,
     Venue,
 }
 
-/// Everything that can come to an order: fills of both sides, a cancel, a replace, denials, a queue.
+/// Returns a day with all events of an order: fills of both sides, a cancel, a replace, denials, a queue.
 fn day() -> Vec<Act> {
     let send = |session: u16, asked: Asked| Act::Send(session, asked);
     vec![
@@ -67,18 +67,18 @@ fn day() -> Vec<Act> {
     ]
 }
 
-/// All that is left of a day, each order by its turn: ids have the epoch of a start in them.
+/// All frames of a day, with each order named by its turn, because ids contain the epoch of a start.
 #[derive(Debug, PartialEq, Eq)]
 struct Traces {
     venue: Vec<(u8, Vec<u8>)>,
     clients: [Vec<(u8, Vec<u8>)>; 2],
 }
 
-/// Frames with the ids that the OMS gave replaced by the order in which they appear.
+/// Replaces the OMS's order ids in frames by the order in which they appear.
 fn by_turn(ids: &mut Vec<[u8; 8]>, frames: Vec<(u8, Vec<u8>)>) -> Vec<(u8, Vec<u8>)> {
     let mut turn = |bytes: &mut [u8]| {
         let id: [u8; 8] = bytes.try_into().expect("eight bytes");
-        // The ids of requests that answer nothing stay zero.
+        // The ids of unsolicited messages stay zero.
         if id == [0; 8] {
             return;
         }
@@ -90,16 +90,16 @@ fn by_turn(ids: &mut Vec<[u8; 8]>, frames: Vec<(u8, Vec<u8>)>) -> Vec<(u8, Vec<u
     };
     let each = |(kind, mut bytes): (u8, Vec<u8>)| {
         match Kind::from_code(kind).expect("a message") {
-            // Ours of the request, and of the order that it names.
+            // The OMS's ids of the request and of the order that it names.
             Kind::NewOrder => turn(&mut bytes[..8]),
             Kind::CancelOrder | Kind::ReplaceOrder | Kind::StatusRequest => {
                 turn(&mut bytes[..8]);
                 turn(&mut bytes[8..16]);
             }
-            // Ours of the order; the second is its client's.
+            // The OMS's id of the order; the second id is the client's.
             Kind::ExecutionReport => {
                 turn(&mut bytes[..8]);
-                // When the venue said it depends on nothing else.
+                // The venue's time is deterministic, so it stays.
             }
             Kind::OrderDenied => bytes[..8].fill(0),
             other => panic!("nobody sends {other:?} here"),
@@ -110,7 +110,7 @@ fn by_turn(ids: &mut Vec<[u8; 8]>, frames: Vec<(u8, Vec<u8>)>) -> Vec<(u8, Vec<u
 }
 
 impl Scene {
-    /// An OMS that knows the market already, as it would after a look at its ticks.
+    /// Opens an OMS that knows the market already, as after reading its ticks.
     fn informed(&self) -> Inline<SimulatedClock> {
         let mut oms = Inline::open(self.clock.clone(), &self.config, None).expect("the OMS opens");
         oms.sequencer().tick(self.clock.ticks(), &top(99, 101)).expect("nothing waits for it");
@@ -124,7 +124,7 @@ impl Scene {
         Traces { venue, clients }
     }
 
-    /// Lives a day, and starts the OMS anew after each of its turns that is asked for.
+    /// Runs a day, and restarts the OMS after each turn that is asked for.
     fn live(&self, is_restarted: impl Fn(usize) -> bool) -> Traces {
         let (mut oms, mut venue) = (self.informed(), self.venue());
         let mut clients = [self.client(0), self.client(1)];
@@ -166,7 +166,7 @@ fn what_had_not_left_leaves_after_a_restart() {
     first.live(|_| false);
     let records = records(&first.config.journal);
     let mut cuts = 0;
-    // Killed behind each record: nothing of what it says has left, or the venue has it and the client has not heard.
+    // Killed after each record: either none of its outputs was sent, or only those to the venue were.
     for kept in 1..=records.len() {
         if Input::read(records[kept - 1].1, &records[kept - 1].2).is_ok_and(|input| input.is_none()) {
             continue;
@@ -179,8 +179,8 @@ fn what_had_not_left_leaves_after_a_restart() {
     assert!(cuts > 60, "a full day: {cuts}");
 }
 
-/// A start on these records, with lanes that hold what was said before the last of them, and its request to the venue
-/// if that has left: all of it comes to its lane, once.
+/// Starts on these records, with lanes that hold all outputs before the last record's, and its request to the venue if
+/// that was sent. Checks that every output reaches its lane once.
 fn check_cut(first: &Scene, records: &[(u64, u8, Vec<u8>)], has_left: bool) {
     let scene = Scene::new();
     let mut journal = Writer::open(&scene.config.journal, scene.clock.calibration()).expect("the journal is new");
@@ -213,7 +213,7 @@ fn check_cut(first: &Scene, records: &[(u64, u8, Vec<u8>)], has_left: bool) {
     }
     let mut oms = scene.informed();
     let _venue = scene.venue_lanes();
-    // What waits for the venue goes before what clients have sent meanwhile is answered.
+    // Requests waiting for the venue are sent before the OMS answers later requests of clients.
     oms.sequencer().chores(true).unwrap_or_else(|e| panic!("the OMS stopped: {e}"));
     let context = format!("{} records, left: {has_left}", records.len());
     assert!(scene.to_venue() == venue_frames(&all), "{context}: to the venue");
@@ -223,7 +223,7 @@ fn check_cut(first: &Scene, records: &[(u64, u8, Vec<u8>)], has_left: bool) {
     assert_eq!(oms.sequencer().queued(), 0, "{context}");
 }
 
-/// All records of a journal: stamp, kind and bytes.
+/// Returns all records of a journal: stamp, kind and bytes.
 fn records(journal: &LogConfig) -> Vec<(u64, u8, Vec<u8>)> {
     let mut log = Reader::open(&journal.place, Start::Oldest, Registration::Unregistered).expect("it is there");
     let mut records = Vec::new();
@@ -276,7 +276,7 @@ fn lost_lanes_make_orders_unknown_and_nothing_goes_again() {
     let told: Vec<_> = client.told().into_iter().map(|(id, _, status)| (id, status)).collect();
     assert_eq!(told, [(1, OrdStatus::Unknown), (2, OrdStatus::Unknown)]);
 
-    // What is sent from here on is in the new lanes, and the next restart knows it from what was lost.
+    // Later requests are in the new lanes, and the next restart tells them from the lost ones.
     client.send(limit(Side::Buy, 4, 90, 5));
     client.send(cancel(5, 2));
     poll(&mut oms);
@@ -343,9 +343,9 @@ fn nor_when_they_share_it() {
 
 fn kill_again_and_again(layout: Layout) {
     const KILLS: u64 = 10;
-    /// Orders sent in one life of the OMS, at most.
+    /// Max orders sent in one life of the OMS.
     const ORDERS: u64 = 150;
-    /// Of each life: minutes, beyond any stall of the host.
+    /// Max turns of each life: minutes, longer than any stall of the host.
     const TURNS: u64 = 1_600_000;
     const PAUSE_NS: u64 = 50_000;
     let mut dice = Dice::new(seed());
@@ -392,11 +392,11 @@ fn kill_again_and_again(layout: Layout) {
     assert_eq!(venue.venue().working() as u64, id);
 }
 
-/// A disk that is full takes no record, so nothing is accepted any more and the OMS ends in words; what it took is there,
-/// and what lay in the lane is taken by a start with room.
+/// A full disk takes no record, so nothing more is accepted and the OMS ends with an error. Accepted requests are in
+/// the journal, and those left in the lane are taken by a start with room.
 #[test]
 fn a_full_disk_ends_the_oms_and_costs_nobody_an_order() {
-    /// Segments of the journal that the disk has room for, in blocks of 512 bytes, with the header.
+    /// Segments of the journal that fit on the disk, in blocks of 512 bytes, with the header.
     const BLOCKS: u64 = 3 * 128 + 8;
     const TURNS: u64 = 1_600_000;
     const PAUSE_NS: u64 = 50_000;
@@ -433,7 +433,7 @@ fn a_full_disk_ends_the_oms_and_costs_nobody_an_order() {
     assert_eq!(venue.venue().working() as u64, id);
 }
 
-/// The OMS of a killed process. Does nothing, unless a test started this program anew to have a process to kill.
+/// Runs the OMS of a process to be killed. Does nothing unless a test started this program for that purpose.
 #[test]
 fn child_main() {
     let Ok(name) = std::env::var(NAME) else { return };
@@ -441,7 +441,7 @@ fn child_main() {
     let clock = SimulatedClock::at(MORNING);
     let layout: Layout = std::env::var(LAYOUT).expect("the parent has set it").parse().expect("it is one");
     if layout != Layout::Inline {
-        // These run until they are killed, by the test or with it.
+        // These layouts run until the test kills them or ends.
         assert!(end_with_parent(std::os::unix::process::parent_id()));
         let market = Place::shared_memory(&format!("{name}.market")).expect("a good name");
         let ticks = Reader::open(&market, Start::Oldest, Registration::Registered).expect("the topic is there");
@@ -471,7 +471,7 @@ impl Process {
         Self::start_on(scene, layout, None)
     }
 
-    /// On a disk that takes files of so many blocks at most, if that is said: who writes more is told so by the system.
+    /// Starts a child whose files are limited to this many blocks, if given; a longer write fails with a system error.
     fn start_on(scene: &Scene, layout: Layout, blocks: Option<u64>) -> Self {
         let folder = scene.config.journal.place.dir().parent().expect("the journal lies in the test's folder");
         let limit = blocks.map_or(String::new(), |blocks| format!("trap '' XFSZ; ulimit -f {blocks}; "));
@@ -487,7 +487,7 @@ impl Process {
         Self(child)
     }
 
-    /// SIGKILL, and waits for the end.
+    /// Sends SIGKILL, and waits for the end.
     fn kill(&mut self) {
         self.0.kill().expect("it runs");
         self.0.wait().expect("it ends");
@@ -496,7 +496,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may be dead already; if the test failed before, it is not.
+        // The process may be dead already; after a failed test it is not.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

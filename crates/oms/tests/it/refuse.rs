@@ -11,7 +11,7 @@ use zerocopy::IntoBytes;
 
 use crate::{Scene, limit, poll};
 
-/// A record that a test finds again by its bytes.
+/// Marker of a record that a test finds again by its bytes.
 const MARK: &[u8] = b"a record that will be damaged";
 
 #[test]
@@ -63,7 +63,7 @@ fn a_byte_that_was_changed_is_found() {
     drop(oms);
     let file = scene.config.journal.place.dir().join("data");
     let good = fs::read(&file).expect("the journal is there");
-    // In a new file: whatever still prepares segments of the old one must not make this one longer.
+    // In a new file, so that segments still being prepared for the old file do not lengthen this one.
     let put = |bytes: &[u8]| {
         fs::remove_file(&file).expect("the journal is ours");
         fs::write(&file, bytes).expect("the journal is ours");
@@ -91,7 +91,7 @@ fn a_journal_has_one_writer() {
     assert!(scene.try_oms().is_err());
 }
 
-/// Writes a journal of these records, each by its kind and its bytes, and opens an OMS on it.
+/// Writes a journal of these records, each given by its kind and bytes, and opens an OMS on it.
 fn check(records: &[(u8, &[u8])], is_meant: fn(&OmsError) -> bool) {
     let scene = Scene::new();
     let mut journal = Writer::open(&scene.config.journal, scene.clock.calibration()).expect("the journal is new");

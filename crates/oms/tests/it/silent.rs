@@ -1,4 +1,4 @@
-//! Venues that stay silent, that refuse what is open here, and that do not confirm the end of a day: the OMS asks.
+//! Venues that stay silent, reject an open order, or do not confirm the end of a day: the OMS sends a question.
 
 use tickpath_exchange::{Chance, Faults};
 use tickpath_market::{ExecId, OrderId, TimeInForce, VenueOrderId};
@@ -9,9 +9,9 @@ use super::*;
 
 /// Time within which the venue answers.
 const WITHIN_NS: u64 = 5 * SECOND;
-/// Reports that never arrive.
+/// All reports are dropped.
 const DEAF: Faults = Faults { drop: Chance(1_000_000), ..NONE };
-/// Requests that never arrive.
+/// All requests are dropped.
 const MUTE: Faults = Faults { drop_requests: Chance(1_000_000), ..NONE };
 const NONE: Faults = Faults {
     seed: 1,
@@ -53,17 +53,17 @@ impl Desk {
         self.venue.set_faults(faults).expect("no journal to write to");
     }
 
-    /// Sends a request and lets all arrive that does.
+    /// Sends a request and delivers all messages that are not dropped.
     fn send(&mut self, request: impl Into<Asked>) {
         self.client.send(request);
         self.settle();
     }
 
-    /// Lets so much time pass, in steps of 50 ms in which the OMS is idle.
+    /// Advances the time by this much, in steps of 50 ms in which the OMS is idle.
     fn wait(&mut self, ns: u64) {
         for _ in 0..ns / 50_000_000 {
             self.scene.clock.advance(50_000_000);
-            // The OMS looks at its clock in each sixteenth idle turn.
+            // The OMS reads its clock in each sixteenth idle turn.
             for _ in 0..40 {
                 poll(&mut self.oms);
             }
@@ -71,7 +71,7 @@ impl Desk {
         }
     }
 
-    /// The order with this id of the client's.
+    /// Returns the order with this client order id.
     fn order(&mut self, client: u64) -> OrderView {
         self.oms.sequencer().core().order_of(0, ClientOrderId(client)).expect("the order is known")
     }
@@ -95,7 +95,7 @@ impl Desk {
         record
     }
 
-    /// Has an admin ask the venue for all orders, and lets the answer arrive.
+    /// Reconciles all orders at the venue as an admin does, and delivers the answer.
     fn reconcile(&mut self) -> u64 {
         let reconcile =
             Reconcile { venue: VENUE, reason: *b"anna: the desk has rung us up...", ..Reconcile::default() };
@@ -106,7 +106,7 @@ impl Desk {
         record
     }
 
-    /// The OMS is what its journal says, in every restart.
+    /// Checks that the journal's replay gives the state of the OMS.
     fn check_replay(&mut self) {
         assert_eq!(self.scene.replay().0.digest(), self.oms.sequencer().core().digest());
     }
@@ -121,14 +121,15 @@ fn a_lost_fill_is_found_by_the_next_question() {
     let mut desk = Desk::new(watch());
     desk.send(limit(Side::Buy, 1, 100, 3));
     desk.faults(DEAF);
-    // A seller of the same venue crosses: the fill of the buyer and all that the seller is told are lost.
+    // A seller of the same venue crosses: the fill of the buyer and all reports to the seller are lost.
     desk.send(limit(Side::Sell, 2, 100, 3));
     desk.faults(NONE);
     assert_eq!((desk.status(1), desk.position()), ((OrdStatus::New, Quantity(0)), 0));
-    // The seller has no answer: it is in doubt, its venue is asked, and the fill is told once more.
+    // The seller has no answer: its order is in doubt, a question goes to the venue, and the venue reports the fill
+    // again.
     desk.wait(WITHIN_NS + SECOND);
     assert_eq!(desk.status(2), (OrdStatus::Filled, Quantity::from_whole(3)));
-    // The cancel is refused, for the order is filled.
+    // The cancel is rejected, because the order is filled.
     desk.send(cancel(3, 1));
     assert_eq!(desk.status(1), (OrdStatus::Filled, Quantity::from_whole(3)));
     assert_eq!(desk.position(), 0, "bought and sold");
@@ -198,7 +199,7 @@ fn a_request_without_an_answer_puts_its_order_in_doubt_and_its_venue_is_asked() 
     assert_eq!(desk.status(1).0, OrdStatus::PendingNew, "its time is not up");
     desk.wait(2 * SECOND);
     assert_eq!(desk.status(1).0, OrdStatus::Unknown);
-    // The question was lost, too; the next one comes through, and the venue has never heard of the order.
+    // The question was lost too; the next one arrives, and the venue has no record of the order.
     desk.faults(NONE);
     desk.wait(2 * WITHIN_NS + SECOND);
     assert_eq!(desk.status(1).0, OrdStatus::Rejected);
@@ -294,7 +295,7 @@ fn a_day_orders_expiry_is_booked_only_when_its_venue_confirms_it() {
     desk.send(limit(Side::Sell, 4, 100, 3));
     desk.faults(NONE);
     desk.end_day(0).expect("there is room");
-    // Filled at the venue: the fill is booked, not an expiry. What works there still works here.
+    // The order was filled at the venue, so the fill is booked and no expiry. Orders open at the venue stay open here.
     assert_eq!(desk.status(1), (OrdStatus::Filled, Quantity::from_whole(3)));
     assert_eq!((desk.status(2).0, desk.status(3).0), (OrdStatus::New, OrdStatus::New));
     assert_eq!(desk.status(4), (OrdStatus::Filled, Quantity::from_whole(3)));
@@ -323,7 +324,7 @@ fn a_day_ends_once_and_not_before_it_has_begun() {
     assert!(matches!(desk.end_day(19_700_101), Err(CommandError::Ended { day: 19_700_101, last: 19_700_101 })));
     assert!(matches!(desk.end_day(19_691_231), Err(CommandError::Ended { .. })));
     assert!(matches!(desk.end_day(19_700_102), Err(CommandError::Ahead { day: 19_700_102, today: 19_700_101, .. })));
-    // A start knows it from its journal and from a snapshot.
+    // A start reads the day from its journal and from a snapshot.
     tickpath_oms::snapshot::make(&desk.scene.config.journal.place).expect("there is room");
     let Desk { scene, oms, venue, client } = desk;
     drop(oms);

@@ -1,4 +1,4 @@
-//! A venue whose words a test chooses, and what it hears.
+//! A venue whose reports a test chooses, and the requests that it receives.
 
 use tickpath_clock::SimulatedClock;
 use tickpath_market::{ClientOrderId, ExecId, ExecType, ExecutionReport, OrderId, Price, Quantity, Side};
@@ -7,7 +7,7 @@ use zerocopy::IntoBytes;
 
 use crate::{Client, Clock, Kind, Request, Scene, VENUE, VenueLanes, WIDE, limit, poll, top};
 
-/// A venue that says what a test lets it say.
+/// A venue that sends only the reports that a test gives it.
 pub struct Told {
     pub lanes: VenueLanes,
     clock: SimulatedClock,
@@ -18,7 +18,7 @@ impl Told {
         Self { lanes: scene.venue_lanes(), clock: scene.clock.clone() }
     }
 
-    /// All requests that came since the last call.
+    /// Returns all requests since the last call.
     pub fn hear(&mut self) -> Vec<Request> {
         let mut heard = Vec::new();
         while let crate::Next::Message(message) = self.lanes.requests.next().expect("the lane is sound") {
@@ -33,7 +33,7 @@ impl Told {
     }
 }
 
-/// A report on a limit order of the wide account, by its id at the venue.
+/// Returns a report on a limit order of the wide account, by its id at the venue.
 pub fn said(id: u64, exec_type: ExecType, sequence: u64, cumulative: i64, leaves: i64) -> ExecutionReport {
     ExecutionReport {
         order_id: OrderId(id),
@@ -76,7 +76,7 @@ pub fn questions(requests: &[Request]) -> Vec<u64> {
     requests.iter().filter_map(of).collect()
 }
 
-/// A scene with the market at 99 to 101 and an order of five at the venue, which has not said anything yet.
+/// Returns a scene with the market at 99 to 101 and an order of five at the venue, without a report yet.
 pub fn with_one_order() -> (Scene, Inline<SimulatedClock>, Told, Client, u64) {
     let scene = Scene::new();
     let mut oms = informed(&scene);

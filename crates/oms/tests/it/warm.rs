@@ -1,4 +1,4 @@
-//! An OMS that rehearses while it has nothing to do: nobody can tell.
+//! Warm-up of an idle OMS: it has no visible effect.
 
 use std::fs;
 
@@ -9,10 +9,10 @@ use tickpath_oms::{Agent, LaneKind, Layout};
 use crate::layouts::{Beside, hear};
 use crate::{Dice, SECOND, Scene, TIGHT, VENUE, cancel, frames, limit, replace, seed, settle};
 
-/// Idle turns between two requests: some rehearsals.
+/// Idle turns between two requests: enough for several warm-ups.
 const TURNS: u32 = 10_000;
 
-/// All that is left of a day.
+/// All persistent traces of a day.
 #[derive(PartialEq, Eq)]
 struct Day {
     journal: Vec<u8>,
@@ -33,7 +33,7 @@ fn a_rehearsed_day_and_one_that_was_not_agree_to_the_byte() {
     assert!(said > orders, "{said} words to {orders} orders: they are denied");
 }
 
-/// On the threads of every layout, one order after the other: what rehearses is nobody's there either.
+/// Runs on the threads of every layout, one order after the other: a warm-up has no effect there either.
 #[test]
 fn every_layout_rehearses_for_nobody() {
     for layout in Layout::ALL {
@@ -56,7 +56,7 @@ fn every_layout_rehearses_for_nobody() {
     }
 }
 
-/// A day of orders, cancels and replaces, some of them denied, with silence between them.
+/// Runs a day of orders, cancels and replaces, some of them denied, with idle time between them.
 fn day(seed: u64, warm: bool) -> (Day, (u64, u64)) {
     let mut dice = Dice::new(seed);
     let mut scene = Scene::new();

@@ -1,5 +1,5 @@
-//! What a desk may rely on when a host, a lane or a neighbour fails: nothing is sent twice, nothing is taken that is not
-//! ours, what cannot be known is asked for.
+//! Guarantees to a desk when a host, a lane or a neighbour fails: nothing is sent twice, no foreign message is taken,
+//! and an unknown outcome is queried.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -23,7 +23,7 @@ use crate::{
 fn a_venue_that_starts_before_the_oms_makes_no_lane() {
     let (scene, oms, venue, client, _) = with_one_order();
     drop((oms, venue, client));
-    // A reboot: shared memory is empty, and the venue is the first to come.
+    // After a reboot shared memory is empty, and the venue is the first to join.
     scene.config.lanes.remove().expect("the lanes are ours");
     assert!(scene.config.lanes.join_venue(VENUE, scene.clock.calibration()).is_err(), "the OMS makes the lanes");
     let mut oms = informed(&scene);
@@ -48,7 +48,7 @@ fn a_lane_that_somebody_else_has_made_is_not_ours() {
             let lane = LogConfig { owner, ..scene.lane(kind) };
             let mut writer = Writer::open(&lane, scene.clock.calibration()).expect("the lane is new");
             let reader = lane.mandatory.then(|| Reader::open(&lane.place, Start::Cursor, Registration::Mandatory));
-            // Yesterday's: an order of a client, and a fill of the venue.
+            // Yesterday's frames: an order of a client, and a fill of the venue.
             if kind == LaneKind::Requests(0) {
                 let order = limit(Side::Buy, 77, 90, 1);
                 writer.publish(1, Kind::NewOrder.code(), order.as_bytes()).expect("there is room");
@@ -100,7 +100,7 @@ fn a_lane_that_its_client_has_written_over_costs_that_session_alone() {
             poll(&mut oms);
             let ids = new_orders(&venue.hear());
             assert_eq!(ids.len(), 2, "{what} in {kind}: both sessions trade");
-            // Should it be the journal that is older, no id is given twice; but a client moves it by an hour and no further.
+            // Even with an older journal no id is given twice; but a client can move the epoch by an hour at most.
             let is_later = |id: &u64| OrderId(*id).epoch() > lane.owner.incarnation;
             assert_eq!(
                 ids.iter().all(is_later),
@@ -115,7 +115,7 @@ fn a_lane_that_its_client_has_written_over_costs_that_session_alone() {
 fn a_writer_of_a_lane_that_was_replaced_is_told() {
     let (mut scene, oms, venue, mut client, _) = with_one_order();
     drop((oms, venue));
-    // A journal that was rolled: the next one has another id.
+    // Another journal in the same place has another id.
     fs::remove_dir_all(scene.config.journal.place.dir()).expect("the journal is ours");
     scene.config.seed = Some(0xab1e);
     let _oms = informed(&scene);
@@ -143,7 +143,7 @@ fn a_journal_that_is_a_copy_from_before_is_refused() {
     scene.clock.advance(60 * SECOND);
     let refused = scene.try_oms().err().expect("it is refused");
     assert!(matches!(refused, OmsError::JournalBehind { lane: LaneKind::VenueRequests(VENUE), .. }), "{refused}");
-    // As the sentence says: without that lane it goes on, and no id is given twice.
+    // As the error message says: the OMS starts without that lane, and no id is given twice.
     scene.lane(LaneKind::VenueRequests(VENUE)).place.remove().expect("the lane is ours");
     let mut oms = informed(&scene);
     let (mut venue, mut client) = (Told::join(&scene), scene.client(0));
@@ -188,7 +188,7 @@ fn ids_survive_a_journal_that_is_begun_anew_in_the_same_minute() {
     let mut orders = Vec::new();
     for seed in 100..103 {
         scene.config.seed = Some(seed);
-        // What made the lanes is not what sends the order.
+        // A start other than the one that made the lanes sends the order.
         drop(informed(&scene));
         let mut oms = informed(&scene);
         let (mut venue, mut client) = (Told::join(&scene), scene.client(0));
@@ -264,7 +264,7 @@ fn a_second_kill_anywhere_in_a_recovery_changes_nothing() {
         fs::write(&data, &journal).expect("the journal is ours");
         scene.config.lanes.remove().expect("the lanes are ours");
         let was_killed = start_until(&scene, first);
-        // And once more, at every step of the second start.
+        // Once more, at every step of the second start.
         for second in 1.. {
             let was_killed_again = start_until(&scene, second);
             let mut oms = informed(&scene);
@@ -301,7 +301,7 @@ fn start_until(scene: &Scene, readings: u64) -> bool {
     }
 }
 
-/// A kill is no failure to be told of.
+/// Suppresses the panic message of a simulated kill.
 fn silence_kills() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -316,7 +316,7 @@ fn silence_kills() {
 
 const KILLED: &str = "killed";
 
-/// A clock whose reader dies at some reading: between any two steps of a start.
+/// A clock whose reader dies at a given reading: between any two steps of a start.
 #[derive(Clone)]
 struct Tripping {
     clock: SimulatedClock,
@@ -342,7 +342,7 @@ fn a_passive_recorder_keeps_no_lane_alive() {
     let place = scene.lane(LaneKind::VenueReports(VENUE)).place;
     let mut recorder = Reader::open(&place, Start::Oldest, Registration::Registered).expect("the lane is there");
     drop((oms, client));
-    // The OMS is away: the venue keeps what it has to say, however much the recorder reads.
+    // While the OMS is down, the venue keeps its reports, however much the recorder reads.
     let mut kept = vec![said(id, ExecType::New, 1, 0, 5)];
     kept.extend((1..=5).map(|n| fill(id, n as u64 + 1, n as u64, 1, n, 5 - n)));
     let mut next = 0;
@@ -367,7 +367,7 @@ fn a_passive_recorder_keeps_no_lane_alive() {
     assert_eq!((view.status, view.cumulative), (OrdStatus::Filled, Quantity::from_whole(5)), "every fill is booked");
 }
 
-/// The client's id of a request in the journal.
+/// Returns the client order id of a request in the journal.
 fn asks_for(input: &Input) -> Option<u64> {
     match input {
         Input::Request { request, .. } => Some(request.client_order_id().0),

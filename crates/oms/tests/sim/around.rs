@@ -1,11 +1,11 @@
-//! What clients and venues are lent of the world while something happens to them.
+//! Parts of the world that clients and venues borrow during a step.
 
 use crate::clock::SimClock;
 use crate::oracle::Oracle;
 use crate::plants::Plant;
 use crate::tally::Tally;
 
-/// Who looks on while something happens.
+/// Borrowed parts of the world: the clock and the observers.
 pub struct Around<'a> {
     pub clock: &'a SimClock,
     pub oracle: &'a mut Oracle,

@@ -1,4 +1,4 @@
-//! Who talks to the OMS: clients, each with a session, and the operator.
+//! Senders of requests to the OMS: clients, each with a session, and the operator.
 
 use tickpath_clock::Clock;
 use tickpath_log::{Next, OpenError, Writer};
@@ -24,11 +24,11 @@ use crate::rule::{Broken, Checked};
 pub struct Client {
     pub session: u16,
     pub lanes: Option<SessionLanes>,
-    /// Its way if it has no lanes.
+    /// The path to the OMS of a client without lanes.
     pub remote: Option<Remote>,
-    /// Its last id.
+    /// The last client order id.
     last: u64,
-    /// New orders that it has sent, by its id.
+    /// New orders that the client has sent, by client order id.
     orders: Vec<(u64, SymbolId)>,
 }
 
@@ -45,7 +45,7 @@ impl Client {
         Ok(())
     }
 
-    /// Sends a request if its lane takes it; false if not.
+    /// Sends a request; false if the lane does not take it.
     pub fn send(&mut self, request: &Request, around: &mut Around<'_>) -> bool {
         let is_sent = match (&mut self.remote, &mut self.lanes) {
             (Some(remote), _) => remote.send(request, around),
@@ -74,7 +74,7 @@ impl Client {
         is_sent
     }
 
-    /// A new order: most are limits for the day around the market.
+    /// Draws a new order: most are day limit orders around the market.
     pub fn order(&mut self, dice: &mut Dice) -> Request {
         let (client_order_id, cause) = self.next_id();
         let is_market = dice.one_in(20);
@@ -84,7 +84,7 @@ impl Client {
             6 => TimeInForce::FillOrKill,
             _ => TimeInForce::Day,
         };
-        // Now and then something is wrong with it.
+        // Some orders are invalid.
         let quantity = if dice.one_in(25) { 0 } else { 1 + dice.below(8) as i64 };
         Request::New(NewOrder {
             client_order_id,
@@ -100,13 +100,13 @@ impl Client {
         })
     }
 
-    /// The same with a trigger.
+    /// Draws a new order with a trigger.
     pub fn conditional(&mut self, dice: &mut Dice) -> Request {
         let Request::New(order) = self.order(dice) else { unreachable!("it is a new order") };
         Request::Conditional(ConditionalOrder { order, trigger: trigger(dice) })
     }
 
-    /// Another trigger, most often for an order that has none any more.
+    /// Draws a replacement of a trigger, most often for an order that no longer has one.
     pub fn rearm(&mut self, dice: &mut Dice) -> Option<Request> {
         let (original, symbol) = self.pick(dice)?;
         let (client_order_id, cause) = self.next_id();
@@ -136,7 +136,7 @@ impl Client {
         }))
     }
 
-    /// The cancel of one of its orders, as the OMS shows that order.
+    /// Returns a cancel of the client's order, as the OMS shows that order.
     pub fn cancel_of(&mut self, view: &OrderView) -> Request {
         let (client_order_id, cause) = self.next_id();
         Request::Cancel(CancelOrder {
@@ -149,7 +149,7 @@ impl Client {
         })
     }
 
-    /// The cancel of somebody else's order, which it may have the right to.
+    /// Draws a cancel of another session's order, which this session may have the right to cancel.
     pub fn cancel_of_another(&mut self, orders: &[u64], dice: &mut Dice) -> Option<Request> {
         let &order_id = orders.get(dice.place(orders.len()))?;
         let (client_order_id, cause) = self.next_id();
@@ -191,7 +191,7 @@ impl Client {
         Request::MassCancel(MassCancel { client_order_id, symbol, account, cancel_type, ..MassCancel::default() })
     }
 
-    /// Reads all reports that are there.
+    /// Reads all available reports.
     pub fn hear(&mut self, around: &mut Around<'_>) -> Result<usize, Broken> {
         if let Some(remote) = &mut self.remote {
             return remote.hear(around);
@@ -222,7 +222,7 @@ impl Client {
         (ClientOrderId(self.last), tag(self.session, self.last))
     }
 
-    /// One of its orders, most often a late one.
+    /// Draws one of the client's orders, most often a late one.
     fn pick(&self, dice: &mut Dice) -> Option<(ClientOrderId, SymbolId)> {
         let recent = if dice.one_in(4) { self.orders.len() } else { self.orders.len().min(6) };
         let back = 1 + dice.place(recent);
@@ -231,7 +231,7 @@ impl Client {
     }
 }
 
-/// What a planted bug makes of a report.
+/// Applies a planted bug to a report.
 fn mishear(session: u16, place: (u64, u64), payload: &[u8], around: &mut Around<'_>) -> Checked {
     let report = tickpath_market::ExecutionReport::read_from_bytes(payload);
     let mut report = report.expect("a report was just checked");
@@ -247,7 +247,7 @@ fn mishear(session: u16, place: (u64, u64), payload: &[u8], around: &mut Around<
     around.oracle.told(session, place, kind, report.as_bytes(), around.tally)
 }
 
-/// Of a price that is not far from the market, or of two.
+/// Draws a trigger with one or two prices near the market.
 fn trigger(dice: &mut Dice) -> Trigger {
     let mut condition = || Condition {
         price: price(dice),
@@ -278,14 +278,14 @@ impl Operator {
         Ok(())
     }
 
-    /// Says a word; false if nobody takes it.
+    /// Sends an admin command; false if there is no reader or no room.
     pub fn say(&mut self, clock: &SimClock, kind: RecordKind, word: &(impl IntoBytes + Immutable)) -> bool {
         let control = self.control.as_mut();
         control.is_some_and(|control| control.publish(clock.ticks(), kind.code(), word.as_bytes()).is_ok())
     }
 }
 
-/// Whether what was joined is what lies there now.
+/// Returns whether the lane that was joined is still the current one.
 pub fn is_current(lanes: &LanesConfig, kind: LaneKind, owner: tickpath_log::Owner) -> bool {
     let place = lanes.lane(kind).expect("a good name").place;
     tickpath_log::owner(&place).is_ok_and(|there| there == owner)

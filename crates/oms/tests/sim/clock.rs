@@ -1,4 +1,4 @@
-//! Time that only the simulation moves, and the moment at which a process is killed.
+//! Simulated time, and the moments at which a process is killed.
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tickpath_clock::{Calibration, Clock};
 
-/// What a killed process unwinds with. No panic: nobody is told.
+/// Payload of a killed process's unwinding; it is no panic, so no panic hook runs.
 pub struct Killed;
 
 /// A clock of one boot of the host; clones share the time. Each reading takes a tick, which is a nanosecond.
@@ -19,12 +19,12 @@ pub struct SimClock {
 
 struct Time {
     ticks: AtomicU64,
-    /// Readings until whoever reads is killed; zero if nobody is to be.
+    /// Readings until the reading process is killed; zero for no kill.
     fuse: AtomicU64,
 }
 
 impl SimClock {
-    /// The clock of a boot that begins at `ticks`, at this time of the world's clocks.
+    /// Returns the clock of a boot that begins at `ticks`, at this UTC time.
     pub fn of_boot(boot: u64, ticks: u64, utc_ns: u64) -> Self {
         let mut calibration = Calibration::nanoseconds();
         calibration.boot_id = u128::from(boot).to_le_bytes();
@@ -33,29 +33,29 @@ impl SimClock {
         Self { time: Arc::new(time), calibration, is_mortal: false }
     }
 
-    /// The same clock for a process that can be killed: between any two things that it does it reads the time, so each
-    /// reading is another moment to be killed at.
+    /// Returns the same clock for a process that can be killed. A process reads the time between any two actions, so
+    /// each reading is another moment for a kill.
     pub fn of_mortal(&self) -> Self {
         Self { is_mortal: true, ..self.clone() }
     }
 
-    /// The mortal process dies at its `reading`-th look from here on; zero spares it.
+    /// Kills the mortal process at its `reading`-th reading from now on; zero cancels the kill.
     pub fn kill_at(&self, reading: u64) {
         self.time.fuse.store(reading, Ordering::Relaxed);
     }
 
-    /// Moves the time on.
+    /// Advances the time.
     pub fn advance(&self, ns: u64) {
         self.time.ticks.fetch_add(ns, Ordering::Relaxed);
     }
 
-    /// Moves the time back, as a host does that was moved to another machine.
+    /// Sets the time back, as on a host that was moved to another machine.
     pub fn set_back(&self, ns: u64) {
         let ticks = self.time.ticks.load(Ordering::Relaxed);
         self.time.ticks.store(ticks.saturating_sub(ns).max(1), Ordering::Relaxed);
     }
 
-    /// Nanoseconds since the Unix epoch, as the host sees it.
+    /// Returns the host's time in nanoseconds since the Unix epoch.
     pub fn utc_ns(&self) -> u64 {
         self.calibration.utc_ns_of(self.time.ticks.load(Ordering::Relaxed))
     }

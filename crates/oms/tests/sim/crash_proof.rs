@@ -1,11 +1,11 @@
-//! The page that says what survives a crash.
+//! The page about what survives a crash.
 
 use std::fmt::Write;
 
 use crate::ends::Row;
 use crate::tally::Tally;
 
-/// The page, of so many seeds none of which has failed.
+/// Returns the page for a run of this many seeds without a failure.
 pub fn page(tally: &Tally, seeds: u64) -> String {
     let mut page = String::from(
         "# What survives a crash\n\n\

@@ -1,5 +1,5 @@
-//! The end of a day: by the operator's lane or by an admin's command, on a full disk, beside silent venues, and cut short by
-//! kills and losses of power.
+//! The end of a day: by the operator's lane or by an admin command, on a full disk, beside silent venues, and
+//! interrupted by kills and power losses.
 
 use tickpath_clock::Clock;
 use tickpath_oms::{CommandError, OmsError, Sequencer};
@@ -17,13 +17,13 @@ use crate::rule::{Checked, broken};
 use crate::world::{World, around};
 
 impl World {
-    /// Ends the day. The venues' day ends first, or goes on behind it; the reports of its end may be lost in silence.
+    /// Ends the day. The venues' day ends before it or continues after it; the reports of its end may be lost silently.
     pub fn end_day(&mut self, dice: &mut Dice) -> Checked {
         self.settle()?;
         let is_early = dice.one_in(3);
         self.fall_silent(dice);
         if self.is_silent() {
-            // Orders that rest are filled, and some of that is never reported.
+            // Resting orders are filled, and some of the fills are never reported.
             let middle = if dice.one_in(2) { 90 } else { 110 };
             self.tick(dice.below(VENUES.len() as u64) as u32, middle, 0)?;
         }
@@ -59,8 +59,8 @@ impl World {
         self.note_day()
     }
 
-    /// An admin ends the day. The OMS is killed at a look at the clock meanwhile, or between two file operations of the roll,
-    /// or the host loses its power there.
+    /// Ends the day by an admin command. The OMS is killed at a clock reading in it, or between two file operations of
+    /// the roll, or the host loses power there.
     fn end_day_by_command(&mut self, dice: &mut Dice) -> Checked {
         let kill_at = if dice.one_in(3) { 1 + dice.below(4) } else { 0 };
         let (first, days) = (self.host.first_record(), self.host.journaled()?.days);
@@ -90,7 +90,7 @@ impl World {
         Ok(())
     }
 
-    /// The disk has no room for the roll: the day does not end, and nothing changes.
+    /// Ends the day on a disk without room for the roll: the day does not end, and nothing changes.
     fn refuse_day(&mut self, dice: &mut Dice) -> Checked {
         let Some(before) = self.host.sequencer().map(|oms| oms.records()) else { return Ok(()) };
         self.host.fill_disk(dice.one_in(2));
@@ -118,7 +118,7 @@ impl World {
     }
 }
 
-/// An admin's command to end the day, and the refusal, if it is refused.
+/// Issues an admin command to end the day. Returns the refusal if the command is refused.
 fn command(oms: &mut Sequencer<SimClock>) -> Result<Result<(), CommandError>, OmsError> {
     let now = oms.clock().ticks();
     let ended = oms.word(now, RecordKind::DayEnd.code(), DayEnd::default().as_bytes())?;

@@ -1,16 +1,16 @@
-//! What can be traded in the simulation, by whom, and where.
+//! The simulation's trading configuration: instruments, accounts, sessions and venues.
 
 use tickpath_exchange::Reject;
 use tickpath_market::{AccountId, Notional, Price, Quantity, SymbolId, TopOfBook, VenueId};
 use tickpath_oms::{AckLevel, Desk, Rate, SessionConfig};
 use tickpath_orders::{AccountLimits, Instrument, OTHER_LINE, RETRY, RejectRule, VenueRules};
 
-/// Sessions with lanes: one told at once, one when the disk has it, one whose orders are canceled when it is lost.
+/// Sessions with lanes: one with immediate reports, one with disk durability, one with cancel on disconnect.
 pub const LANED: u16 = 3;
-/// All sessions: two more come by a front, one of each level.
+/// All sessions: the last two use a session front end, one of each durability level.
 pub const SESSIONS: u16 = 5;
 
-/// Whether the disk must hold a session's requests.
+/// Returns whether a session's requests need disk durability.
 pub fn is_for_disk(session: u16) -> bool {
     session == 1 || session == 4
 }
@@ -20,18 +20,18 @@ pub const VENUES: [VenueId; 2] = [VenueId(1), VenueId(2)];
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Each session trades for an account of its own, so that what is lost of one level is told apart.
+/// Returns the session's own account, so that losses of each durability level can be told apart.
 pub fn account_of(session: u16) -> AccountId {
     AccountId(u32::from(session) + 1)
 }
 
-/// What a session may trade for; the first may cancel for the last, too.
+/// Returns the accounts of a session; the first session may also cancel for the last one with lanes.
 pub fn accounts_of(session: u16) -> Vec<AccountId> {
     let others = (session == 0).then(|| account_of(LANED - 1));
     others.into_iter().chain([account_of(session)]).collect()
 }
 
-/// What the OMS is set up with; one of the venues may be reached by lines.
+/// Returns the configuration of the OMS; one of the venues may be reached by lines.
 pub fn desk(lined: Option<VenueId>) -> Desk {
     let instrument = |(symbol, venue): (u32, VenueId)| Instrument {
         symbol: SymbolId(symbol),
@@ -78,7 +78,7 @@ pub fn desk(lined: Option<VenueId>) -> Desk {
     }
 }
 
-/// A market: one lot at each side.
+/// Returns a top of book of one symbol.
 pub fn top(symbol: u32, middle: i64) -> TopOfBook {
     TopOfBook {
         bid: Price::from_whole(middle - 1),

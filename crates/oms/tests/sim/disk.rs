@@ -1,13 +1,13 @@
-//! What a disk holds of the journal when the power fails: all that was there when it was last synced, and of what was
-//! written since then any part, sector by sector.
+//! The part of the journal that a disk holds after a power loss: everything of the last sync, and any part of the later
+//! writes, sector by sector.
 //!
 //! ```text
 //!   header page │ segment │ segment │ segment │ …
 //!    old or new │ ░░░░░░ firm ░░░░ │ old or new, or torn │
 //! ```
 //!
-//! The journal's own mark tells up to where it was synced; the mark itself is written behind the sync, so it is on the
-//! disk for sure only with the next one.
+//! The journal's own mark shows the end of the last sync. The mark is written after the sync, so only the next sync
+//! makes it certain on the disk.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -19,27 +19,27 @@ use crate::plan::Dice;
 const PAGE: usize = 4096;
 /// The mark in it: segment, offset, sequence number, each eight bytes.
 const FIRM: std::ops::Range<usize> = 2048..2080;
-/// What a disk writes whole.
+/// Bytes that a disk writes atomically.
 const SECTOR: usize = 512;
 
 /// The disk under the journal.
 pub struct Disk {
     data: PathBuf,
     segment_bytes: usize,
-    /// The header page as it is on the disk for sure.
+    /// The header page that is certainly on the disk.
     header: Vec<u8>,
-    /// The mark as it was last seen, and the farthest byte that any mark named.
+    /// The mark as last seen, and the farthest byte that any mark named.
     firm: Vec<u8>,
     firm_end: usize,
-    /// The file as the last loss of power left it: all of that is on the disk.
+    /// The file as the last power loss left it: all of it is on the disk.
     left: Vec<u8>,
-    /// The file after each sync, where a test lets the disk lie.
+    /// The file after each sync, if the disk lies.
     synced: Option<Vec<Vec<u8>>>,
-    /// The file that all this is said of: each day has its own, and those before are on the disk.
+    /// Inode of the file: each day has its own file, and the earlier ones are on the disk.
     file: u64,
 }
 
-/// What became of what was not synced.
+/// Fate of the writes since the last sync.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     Kept,
@@ -62,12 +62,12 @@ impl Disk {
         }
     }
 
-    /// From here on the disk forgets what it said that it has.
+    /// Lets the disk lose data that it reported as synced, from now on.
     pub fn lie(&mut self) {
         self.synced = Some(Vec::new());
     }
 
-    /// To be called after whatever may have synced the journal.
+    /// Notes the synced part; to be called after every possible sync of the journal.
     pub fn look(&mut self) {
         let Ok(file) = fs::File::open(&self.data) else { return };
         let found = file.metadata().expect("an open file").ino();
@@ -96,19 +96,19 @@ impl Disk {
         }
     }
 
-    /// Another file lies there now, whatever its inode number, or none.
+    /// Forgets the file, because another file, or none, has its name now, whatever the inode number.
     pub fn begin_anew(&mut self) {
         let (data, synced) = (std::mem::take(&mut self.data), self.synced.take().map(|_| Vec::new()));
         *self = Self { synced, ..Self::new(data, self.segment_bytes) };
     }
 
-    /// Leaves of the file what a loss of power leaves. Nobody may have it open.
+    /// Leaves the part of the file that survives a power loss. No process may have the file open.
     pub fn lose_power(&mut self, dice: &mut Dice) -> Fate {
         let Ok(mut now) = fs::read(&self.data) else { return Fate::Kept };
         if self.header.is_empty() || now.len() < PAGE {
             return Fate::Kept;
         }
-        // How many segments a thread has made ahead of need is a matter of real time: here it is one.
+        // The number of segments that a thread prepared ahead depends on real time: here it is one.
         let used = now.iter().rposition(|byte| *byte != 0).map_or(PAGE, |last| (last + 1).max(PAGE));
         now.resize(PAGE + (used - PAGE).next_multiple_of(self.segment_bytes) + self.segment_bytes, 0);
         let fate = match dice.below(4) {
@@ -128,11 +128,11 @@ impl Disk {
         fate
     }
 
-    /// Where that ends which the mark in this header names, and where its segment does.
+    /// Returns the end of the part that this header's mark names, and the end of its segment.
     fn marked(&self, page: &[u8]) -> (usize, usize) {
         let word = |at: usize| u64::from_le_bytes(page[at..at + 8].try_into().expect("eight bytes")) as usize;
         let (segment, offset) = (word(FIRM.start), word(FIRM.start + 8));
-        // No mark is all zeros: a segment begins with a header, so the offset never is.
+        // A mark is never all zeros: a segment begins with a header, so its offset is above zero.
         match offset {
             0 => (PAGE, PAGE),
             _ => (PAGE + segment * self.segment_bytes + offset, PAGE + (segment + 1) * self.segment_bytes),
@@ -166,7 +166,7 @@ impl Disk {
                 old
             }
         };
-        // A file grows by whole segments; the last ones may not have been noted in its length.
+        // A file grows by whole segments; the last ones may be missing from its length.
         let spare = now.len().saturating_sub(needed) / self.segment_bytes;
         image.truncate(needed + dice.place(spare + 1) * self.segment_bytes);
         image

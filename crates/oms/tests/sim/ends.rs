@@ -1,10 +1,10 @@
-//! What ended, how often, and what of all that clients had been told was gone then.
+//! Counts of each kind of end, and of the reported orders that were lost by it.
 
 use std::collections::BTreeMap;
 
 use crate::disk::Fate;
 
-/// What ended.
+/// Kind of an end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum End {
     BetweenTurns,
@@ -18,14 +18,14 @@ pub enum End {
     PowerTorn,
 }
 
-/// Orders that clients had been told of, and how many of them were gone.
+/// Orders that were reported to clients, and the lost ones among them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Kept {
     pub told: u64,
     pub lost: u64,
 }
 
-/// How often one thing ended, and what was kept, by level.
+/// Count of one kind of end, with the orders kept, by durability level.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Row {
     pub times: u64,
@@ -33,11 +33,11 @@ pub struct Row {
     pub disk: Kept,
 }
 
-/// What was at stake, by what ended.
+/// Results by kind of end.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ends(BTreeMap<End, Row>);
 
-/// Orders that clients know of and that the OMS should, at each level.
+/// Orders that clients know of and that the OMS must keep, at each durability level.
 #[derive(Debug, Clone, Copy)]
 pub struct AtStake {
     pub os: u64,
@@ -45,7 +45,7 @@ pub struct AtStake {
 }
 
 impl End {
-    /// A loss of power, by what the disk kept.
+    /// Returns the power loss with this fate of the disk.
     pub fn of_power(fate: Fate) -> Self {
         match fate {
             Fate::Kept => Self::PowerAllKept,
@@ -55,7 +55,7 @@ impl End {
         }
     }
 
-    /// What the page says of it.
+    /// Returns the description for the page.
     pub fn words(self) -> &'static str {
         match self {
             Self::BetweenTurns => "the OMS, between two turns",
@@ -74,7 +74,7 @@ impl End {
 }
 
 impl Ends {
-    /// An OMS is up again.
+    /// Records that the OMS is up again.
     pub fn survived(&mut self, end: End, before: AtStake, after: AtStake) {
         let row = self.0.entry(end).or_default();
         row.times += 1;
@@ -84,12 +84,12 @@ impl Ends {
         }
     }
 
-    /// Each thing that ended.
+    /// Returns each kind of end with its row.
     pub fn rows(&self) -> impl Iterator<Item = (&End, &Row)> {
         self.0.iter()
     }
 
-    /// Adds what other seeds have met.
+    /// Adds the results of other seeds.
     pub fn merge(&mut self, other: &Self) {
         for (end, row) in &other.0 {
             let sum = self.0.entry(*end).or_default();

@@ -1,4 +1,4 @@
-//! Kills, losses of power, and how everybody comes back from them.
+//! Kills, power losses, and the recovery from them.
 
 use tickpath_market::{OrderId, VenueId};
 use tickpath_oms::{LaneKind, OmsError};
@@ -32,7 +32,7 @@ impl World {
         }
     }
 
-    /// There is something to do in that turn, or nothing happens in it.
+    /// Kills the OMS in a turn that has work to do.
     pub fn kill_in_turn(&mut self, dice: &mut Dice) -> Checked {
         if dice.one_in(3) {
             return self.tick(dice.below(VENUES.len() as u64) as u32, 95 + dice.below(11) as i64, 1 + dice.below(3));
@@ -110,14 +110,15 @@ impl World {
         Ok(())
     }
 
-    /// Of a crash behind a loss of power it is the power that may have cost something.
+    /// Records an end of the OMS; a crash after a power loss counts as the power loss, which may have caused the
+    /// losses.
     pub fn ended(&mut self, end: End) {
         if !self.is_after_power {
             self.end = Some(end);
         }
     }
 
-    /// Starts the OMS if it is away.
+    /// Starts the OMS if it is down.
     pub fn start(&mut self, kill_at: u64) -> Checked {
         if self.host.is_up() {
             return Ok(());
@@ -129,12 +130,12 @@ impl World {
         for _ in 0..2 {
             match started {
                 Err(OmsError::Open(tickpath_log::OpenError::HasReader { .. })) => {
-                    // A gateway reads a lane that was never named by the journal. It is stopped, as the refusal asks.
+                    // A gateway reads a lane that the journal never named. It is stopped, as the refusal demands.
                     self.tally.count("starts refused until a gateway was stopped");
                     self.lines.iter_mut().for_each(|line| line.lanes = None);
                 }
                 Err(OmsError::Borne(_)) => {
-                    // The numbers of symbols go back, as the refusal asks.
+                    // The symbols get their old numbers, as the refusal demands.
                     self.tally.count("starts refused with renumbered symbols");
                     self.host.renumber();
                 }
@@ -177,12 +178,12 @@ impl World {
         if let Some(end) = self.end.take() {
             self.tally.ends.survived(end, before, self.oracle.at_stake());
         }
-        // Orders that ended with the day are gone by its end, and not by the kill.
+        // Orders that ended with the day were removed by its end, and not by the kill.
         if let (true, Some(oms)) = (has_day_ended, self.host.sequencer()) {
             self.tally.count("days ended over a start");
             self.oracle.note_forgotten(oms.core())?;
         }
-        // A start syncs what it found.
+        // A start syncs the journal that it found.
         self.oracle.is_disk_bad(false);
         let next_request = self.host.next_request.clone();
         let Some(oms) = self.host.sequencer() else { return Ok(()) };
@@ -194,7 +195,7 @@ impl World {
         Ok(())
     }
 
-    /// Whoever had a lane open that was made anew closes it.
+    /// Closes the lanes of every process whose lane was replaced.
     fn leave_old_lanes(&mut self) {
         let lanes = &self.host.config.lanes;
         for client in &mut self.clients {
@@ -214,12 +215,12 @@ impl World {
         self.operator.control.take_if(|joined| !is_current(lanes, LaneKind::Control, joined.owner()));
     }
 
-    /// Everybody who is away comes. Once the OMS is up nothing may keep them.
+    /// Rejoins every process that is away; once the OMS is up, nothing may prevent that.
     pub fn join_all(&mut self) -> Checked {
         self.try_join()?.or_else(|e| broken("who comes back is let in", e.to_string()))
     }
 
-    /// The error is that of a clock; others are a broken rule.
+    /// Joins all processes that are away. The inner error is a clock mismatch; every other error breaks a rule.
     fn try_join(&mut self) -> Result<Result<(), tickpath_log::OpenError>, Broken> {
         let (lanes, clock) = (&self.host.config.lanes, &self.host.clock);
         let clients = self.clients.iter_mut().map(|client| client.join(lanes, clock));

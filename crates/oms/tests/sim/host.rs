@@ -1,4 +1,4 @@
-//! The host of the OMS: its process, its clock, its disk, its lanes in shared memory.
+//! The host of the OMS: its process, clock, disk, and lanes in shared memory.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -29,11 +29,11 @@ use crate::silence;
 
 const SECOND: u64 = 1_000_000_000;
 const SEGMENT_BYTES: usize = 16 << 10;
-/// Of each lane: room for some hundred messages.
+/// Bytes of each lane: room for some hundred messages.
 const LANE_BYTES: usize = 8 * 4096;
 /// Starts and syncs between two snapshots.
 const SNAPSHOT_EVERY: u64 = 3;
-/// When the world begins: in 2026.
+/// Start of the simulated time: in 2026.
 const DAWN_NS: u64 = 1_770_000_000 * SECOND;
 
 /// The host.
@@ -44,25 +44,25 @@ pub struct Host {
     disk: Disk,
     boots: u64,
     is_disk_bad: bool,
-    /// Notices that were counted already.
+    /// Notices that were already counted.
     noticed: u64,
-    /// What is on its way from sessions without lanes, and the next request of each, as the last start says.
+    /// Requests in flight from sessions without lanes, and the next request of each as of the last start.
     pub wires: Wires,
     pub next_request: Vec<u64>,
-    /// The lines of a venue that is reached by some.
+    /// The lines of a venue that is reached by lines.
     pub terms: Option<Terms>,
-    /// How often there might have been a snapshot.
+    /// Number of opportunities for a snapshot so far.
     looks: u64,
-    /// Each start draws its randomness from it, as a start of a real OMS draws its own.
+    /// Source of each start's random seed, because a real start draws its own.
     starts: Dice,
     folder: TempDir,
 }
 
-/// What a replay of the journal finds.
+/// Findings of a replay of the journal.
 pub struct Journaled {
-    /// The orders that it speaks of.
+    /// Orders in the journal.
     pub orders: BTreeSet<u64>,
-    /// How many days have ended in it.
+    /// Ended days in the journal.
     pub days: u64,
 }
 
@@ -124,12 +124,12 @@ impl Host {
         Ok(true)
     }
 
-    /// One turn of the OMS; none if there is no OMS, or it was killed in it.
+    /// Runs one turn of the OMS; none if it is down or was killed in the turn.
     pub fn poll(&mut self, kill_at: u64) -> Result<Option<usize>, OmsError> {
         self.with(kill_at, |process| process.oms.poll())
     }
 
-    /// Something that the OMS does outside of its turns; none as with a turn.
+    /// Runs an action outside of the OMS's turns; none if the OMS is down or was killed in it.
     pub fn call<T>(
         &mut self,
         kill_at: u64,
@@ -138,7 +138,7 @@ impl Host {
         self.with(kill_at, |process| what(process.oms.sequencer()))
     }
 
-    /// The disk makes durable what it was asked to; false if nobody asks.
+    /// Completes the disk's pending sync; false if there is none.
     pub fn commit(&mut self) -> bool {
         let Some(process) = &mut self.process else { return false };
         process.hand.commit();
@@ -147,7 +147,7 @@ impl Host {
         true
     }
 
-    /// Now and then somebody makes a snapshot of the journal as it lies there, whether or not that can be read.
+    /// Makes a snapshot of the present journal from time to time, even if the journal is unreadable.
     fn snapshot(&mut self) {
         self.looks += 1;
         if self.looks.is_multiple_of(SNAPSHOT_EVERY) {
@@ -162,13 +162,13 @@ impl Host {
         }
     }
 
-    /// In the desk each of the two symbols gets the other one's number.
+    /// Swaps the numbers of the two symbols in the desk.
     pub fn renumber(&mut self) {
         let [first, second] = &mut self.config.desk.instruments[..] else { panic!("the desk has two symbols") };
         std::mem::swap(&mut first.name, &mut second.name);
     }
 
-    /// SIGKILL.
+    /// Kills the OMS by SIGKILL.
     pub fn kill(&mut self) -> bool {
         self.process.take().is_some()
     }
@@ -177,7 +177,7 @@ impl Host {
         self.process.as_mut().map(|process| process.oms.sequencer())
     }
 
-    /// Whether the disk has failed, as the OMS was told.
+    /// Returns whether the disk has failed, according to the OMS.
     pub fn has_bad_disk(&self) -> bool {
         self.is_disk_bad
     }
@@ -186,7 +186,7 @@ impl Host {
         self.process.is_some()
     }
 
-    /// What the operator was told since the last call.
+    /// Returns the notices to the operator since the last call.
     pub fn news(&mut self) -> Vec<Notice> {
         let Some(process) = &mut self.process else { return Vec::new() };
         let sequencer = process.oms.sequencer();
@@ -195,13 +195,13 @@ impl Host {
         sequencer.notices().skip(skipped).cloned().collect()
     }
 
-    /// The host loses its power and boots again; whoever runs on it must be gone before.
+    /// Cuts the host's power and boots it again; its processes must be gone before.
     pub fn lose_power(&mut self, dice: &mut Dice) -> Fate {
         self.process = None;
         let fate = self.disk.lose_power(dice);
         self.config.lanes.remove().expect("the lanes can be removed");
         self.boots += 1;
-        // Who sets the clock of a machine that was off may set it back; stamps begin anew with each boot.
+        // An operator may set back the clock of a machine that was off; stamps restart with each boot.
         let (minutes, is_back) = (dice.below(10) * 60 * SECOND, dice.one_in(3));
         let now = self.clock.utc_ns();
         let utc_ns = if is_back { now - minutes } else { now + minutes };
@@ -210,14 +210,14 @@ impl Host {
         fate
     }
 
-    /// The number of the first record of the journal's own log.
+    /// Returns the number of the first record of the journal's own log.
     pub fn first_record(&self) -> u64 {
         let log = Reader::open(&self.config.journal.place, Start::Oldest, Registration::Unregistered);
         log.expect("the OMS has opened its journal").first_sequence()
     }
 
-    /// Kills the OMS, which has just rolled the log that began with this record, and undoes some steps of the roll, as if the
-    /// kill had come between two of its file operations. Returns how many steps.
+    /// Kills the OMS, which has just rolled the log that began with this record, and undoes some steps of the roll, as
+    /// if the kill had come between two of its file operations. Returns the number of steps undone.
     pub fn undo_roll(&mut self, first: u64, dice: &mut Dice) -> usize {
         self.process = None;
         let undone = roll::undo(self.config.journal.place.dir(), first, dice);
@@ -226,25 +226,25 @@ impl Host {
         undone
     }
 
-    /// The disk has no room for the end of a day: one of the files that reserve it cannot be made.
+    /// Fills the disk for the end of a day: one of the files that reserve space cannot be made.
     pub fn fill_disk(&self, is_first: bool) {
         let [reports, roll] = self.ballast();
         fs::create_dir(if is_first { reports } else { roll }).expect("a folder can be made");
     }
 
-    /// The disk has room again. Returns how many files of the reservation are left.
+    /// Frees the disk. Returns the number of reservation files that are left.
     pub fn free_disk(&self) -> usize {
         let ballast = self.ballast();
         ballast.iter().filter(|path| path.is_dir()).for_each(|path| fs::remove_dir(path).expect("it is empty"));
         ballast.iter().filter(|path| path.exists()).count()
     }
 
-    /// The files that reserve the disk space of a day's end.
+    /// Returns the paths of the files that reserve the disk space of a day's end.
     fn ballast(&self) -> [PathBuf; 2] {
         ["ballast.reports", "ballast.roll"].map(|name| self.config.journal.place.dir().join(name))
     }
 
-    /// What the journal holds.
+    /// Replays the journal.
     pub fn journaled(&self) -> Result<Journaled, Broken> {
         let mut core = Core::new(CoreConfig::default());
         let (mut orders, mut days) = (BTreeSet::new(), 0);
@@ -262,7 +262,7 @@ impl Host {
         self.disk.lie();
     }
 
-    /// Copies what is in shared memory, as it is now.
+    /// Copies the lanes in shared memory.
     pub fn copy_lanes(&self) {
         let copies = self.folder.path().join("copies");
         let _ = fs::remove_dir_all(&copies);
@@ -273,7 +273,7 @@ impl Host {
         }
     }
 
-    /// Puts the copies where the lanes were; false if there are none.
+    /// Restores the copies of the lanes; false if there are none.
     pub fn put_lanes_back(&self) -> bool {
         let copied: Vec<_> = self.lane_folders().into_iter().filter(|(_, copy)| copy.exists()).collect();
         copied.iter().for_each(|(lane, copy)| copy_folder(copy, lane));
@@ -308,12 +308,12 @@ impl Host {
 impl Drop for Host {
     fn drop(&mut self) {
         self.process = None;
-        // Whatever became of the simulation, nothing of it stays.
+        // No lane of the simulation stays, however it ended.
         let _ = self.config.lanes.remove();
     }
 }
 
-/// An OMS on this host.
+/// Returns the configuration of an OMS on this host.
 fn config(name: &str, folder: &Path, seed: u64, terms: Option<&Terms>) -> Config {
     let journal = LogConfig::journal(Place::folder(folder.join("journal")));
     let lined = terms.map(Terms::venue);
@@ -337,7 +337,7 @@ fn config(name: &str, folder: &Path, seed: u64, terms: Option<&Terms>) -> Config
     }
 }
 
-/// A folder that is gone with what it is held by; in shared memory where there is some, so that a sync costs nothing.
+/// Makes a folder that is removed on drop; in shared memory if available, so that a sync costs nothing.
 fn memory_folder(name: &str) -> TempDir {
     let memory = Place::shared_memory(name).expect("a good name").dir().parent().map(Path::to_owned);
     let mut builder = tempfile::Builder::new();
@@ -357,7 +357,7 @@ fn copy_folder(from: &Path, to: &Path) {
     }
 }
 
-/// Works until it is done, or the clock kills it; a panic of its own goes on.
+/// Runs `work` until it ends or the clock kills it; other panics propagate.
 fn until_killed<T>(clock: &SimClock, kill_at: u64, work: impl FnOnce() -> T) -> Option<T> {
     clock.kill_at(kill_at);
     let done = catch_unwind(AssertUnwindSafe(work));

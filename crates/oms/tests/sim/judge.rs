@@ -1,4 +1,4 @@
-//! What must hold: at any time, and at rest.
+//! Rules that hold at any time, and rules that hold at rest.
 
 use tickpath_market::{AccountId, Condition, OrdStatus, OrderId, Side, SymbolId};
 use tickpath_orders::{Core, OrderView};
@@ -9,7 +9,7 @@ use crate::rule::{Checked, broken};
 use crate::tally::Tally;
 
 impl Oracle {
-    /// At any time: what a client was told of exists, and is what it was.
+    /// Checks, at any time, that reported orders exist in the OMS as they were reported.
     pub fn check_told(&self, core: &Core) -> Checked {
         for (&id, told) in &self.told {
             let view = core.order(OrderId(id));
@@ -29,7 +29,7 @@ impl Oracle {
         Ok(())
     }
 
-    /// At any time: what the venues' orders come to lies within what the OMS counts with.
+    /// Checks, at any time, that the open and filled quantity at the venues lies within the exposure in the OMS.
     pub fn check_exposure(&self, core: &Core, is_at_rest: bool) -> Checked {
         if self.is_amending && !is_at_rest {
             return Ok(());
@@ -46,7 +46,8 @@ impl Oracle {
         Ok(())
     }
 
-    /// A position is of what was traded, whatever number that had: one that changes its symbol is missing where it was.
+    /// Checks the position by the symbol's name, whatever its number was: a position that moves to another symbol is
+    /// missing.
     fn check_position(&self, core: &Core, account: AccountId, symbol: SymbolId) -> Checked {
         let Some(&name) = self.names.get(&symbol) else { return Ok(()) };
         if self.blurred.contains(&(account, name)) {
@@ -58,8 +59,8 @@ impl Oracle {
             if (truth.account, truth.name) != (account, name) || is_lost {
                 continue;
             }
-            // A try that is lost is counted in its order, as it left: what its venue has made of it since is told under a name
-            // that nobody knows, and is a stranger's.
+            // A lost try counts in its order as of its sending: the venue's later reports name an id that the OMS does
+            // not know, so they are reports of a foreign order.
             let most = if self.lost.contains(id) { truth.quantity } else { i64::MAX };
             let filled = truth.cumulative.min(most);
             let (filled, open) = (i128::from(filled), i128::from(truth.leaves.min(most - filled)));
@@ -79,7 +80,7 @@ impl Oracle {
         broken("exposure is never understated", what)
     }
 
-    /// At rest: what the market has reached is armed no more.
+    /// Checks, at rest, that no order is armed whose trigger the market has reached.
     fn check_armed(&self, core: &Core) -> Checked {
         let price = |condition: &Condition| self.prices.get(&(condition.symbol.0, condition.price_type)).copied();
         match core.armed().find(|armed| armed.trigger.fires(price)) {
@@ -88,8 +89,8 @@ impl Oracle {
         }
     }
 
-    /// At rest, while no venue is silent: the orders whose reports a venue has lost and that the OMS believes to stand
-    /// otherwise than they do, by their names at the venue.
+    /// Returns, at rest without a silent venue, the orders whose reports a venue has lost and whose state in the OMS is
+    /// wrong, by their names at the venue.
     pub fn misheard(&self, core: &Core) -> Vec<(u64, OrderView)> {
         let names = self.unheard.names().filter(|name| !self.tries.is_over(*name));
         let misheard = names.filter_map(|name| {
@@ -101,8 +102,8 @@ impl Oracle {
         misheard.collect()
     }
 
-    /// At rest, while no venue is silent: an order whose request or report was lost stands as at its venue, and no operator
-    /// was needed for that.
+    /// Checks, at rest without a silent venue, that an order with a lost request or report has its venue's state,
+    /// without an operator's help.
     pub fn check_unheard(&self, core: &Core) -> Checked {
         for name in self.unheard.names() {
             let order = self.tries.order(name);
@@ -124,7 +125,7 @@ impl Oracle {
         Ok(())
     }
 
-    /// At rest: of each order the OMS knows what its venue knows, or knows that it does not.
+    /// Checks, at rest, that the OMS knows the venue's state of each order, or knows that it is in doubt.
     pub fn check_at_rest(&mut self, core: &Core, tally: &mut Tally) -> Checked {
         let accounted: Vec<u64> = self.truths.keys().copied().collect();
         for id in accounted {
@@ -166,11 +167,11 @@ fn check_order(view: &OrderView, truth: &mut Truth, tally: &mut Tally) -> Checke
     let is_live = view.leaves.0 > 0;
     if view.cumulative.0 != truth.cumulative {
         if !is_live && truth.amendment_lost {
-            // What is done is put in doubt by nobody: only the venue's end of day would tell.
+            // A finished order is never put in doubt: only the venue's end of day would reveal the bust.
             tally.count("lost busts of done orders");
             truth.cumulative = view.cumulative.0;
         } else if !is_live && view.cumulative.0 < truth.cumulative && view.venue_sequence >= truth.sequence {
-            // Its end was heard and a fill was not: it stays counted as exposure, which is checked apart.
+            // The order's end was received and a fill was not: it still counts as exposure, which has its own check.
             tally.count("ended orders that miss fills");
         } else {
             return broken("every fill is known or in doubt", format!("{view:?}, and really {truth:?}"));

@@ -1,4 +1,4 @@
-//! Limits of the desk: they are drawn, and what leaves is held to those that a running OMS has taken.
+//! Limits of the desk: drawn at random, and checked on each order that arrives at a venue.
 
 use tickpath_market::{NewOrder, Notional, OrderType, Price, Quantity, SymbolId};
 use tickpath_oms::Desk;
@@ -10,33 +10,33 @@ use crate::rule::{Checked, broken};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Which orders were admitted under which limits.
+/// Limits in force for each range of order ids.
 #[derive(Default)]
 pub struct Limits {
-    /// Those that hold for orders above an id.
+    /// Limits for orders above an id.
     now: Option<(u64, Desk)>,
-    /// Those that held for orders above one id, up to another.
+    /// Limits that held for orders above one id, up to another.
     before: Vec<(u64, u64, Desk)>,
     /// The highest id of an order that has arrived.
     highest: u64,
 }
 
 impl Limits {
-    /// Others will be taken: for orders that have not arrived it is not known which hold.
+    /// Ends the present limits before a change: the limits of orders in flight are uncertain.
     pub fn end(&mut self) {
         self.before.extend(self.now.take().map(|(from, desk)| (from, self.highest, desk)));
     }
 
-    /// A running OMS has taken these, with its records up to this id.
+    /// Begins these limits, which a running OMS has accepted with its records up to this id.
     pub fn begin(&mut self, from: u64, desk: &Desk) {
         self.now = Some((from, desk.clone()));
     }
 
-    /// An order has arrived at its venue.
+    /// Checks an order that arrived at its venue.
     pub fn arrived(&mut self, new: &NewOrder) -> Checked {
         let id = new.client_order_id.0;
-        // What arrives behind a later one waited, for its trigger or its turn, and was checked as it left: its id says
-        // nothing of the limits of before.
+        // An order that arrives after a later one has waited for its trigger or its turn, and was checked when sent:
+        // its id does not show its limits.
         let has_waited = id < self.highest;
         self.highest = self.highest.max(id);
         let now = self.now.iter().map(|(from, desk)| (*from, u64::MAX, desk));
@@ -50,7 +50,7 @@ impl Limits {
     }
 }
 
-/// A limit that an order breaks by itself, whatever else there is.
+/// Returns a limit that an order breaks by itself, independent of all others.
 fn broken_limit(desk: &Desk, new: &NewOrder) -> Option<&'static str> {
     let instrument = desk.instruments.iter().find(|instrument| instrument.symbol == new.symbol)?;
     let most = |limit: Quantity| limit > Quantity::ZERO && new.quantity > limit;
@@ -68,7 +68,7 @@ fn broken_limit(desk: &Desk, new: &NewOrder) -> Option<&'static str> {
     limits.into_iter().find(|(_, is_broken)| *is_broken).map(|(limit, _)| limit)
 }
 
-/// Limits that most desks do not set, drawn anew, each off in every second desk: some of what clients send breaks each.
+/// Draws limits that most desks do not set, each off in every second desk; some requests of clients break each limit.
 pub fn draw(desk: &mut Desk, dice: &mut Dice) {
     let mut on = |limit: i64| if dice.one_in(2) { limit } else { 0 };
     for instrument in &mut desk.instruments {

@@ -1,12 +1,12 @@
-//! A venue on another machine, the wire to it, and the gateway on our host that stands between the wire and the lanes.
+//! A venue on another machine, its connection, and the gateway on our host between the connection and the lanes.
 //!
 //! ```text
 //!   requests lane ──> gateway ──to_venue──> │ venue │
 //!   reports lane  <── gateway <─from_venue─ │       │
 //! ```
 //!
-//! The gateway does what one must: it moves its cursor before it sends, so that it sends nothing twice; and once
-//! anything was lost on the wire it tells the OMS before it goes on. Of some seeds one venue has lines instead (`lines.rs`).
+//! The gateway keeps its duties: it moves its cursor before it sends, so that nothing is sent twice, and after a loss
+//! on the wire it notifies the OMS before it resumes. In some seeds one venue has lines instead (`lines.rs`).
 
 use std::collections::VecDeque;
 
@@ -28,21 +28,21 @@ use crate::plants::Plant;
 use crate::rule::{Broken, Checked};
 use crate::silence::Silence;
 
-/// Of so many ids one is refused for now.
+/// One id in this many is rejected for now.
 const REFUSED: u64 = 4;
 
-/// One venue and the way to it.
+/// A venue and its connection.
 pub struct Line {
     pub id: VenueId,
     venue: Venue,
     pub lanes: Option<VenueLanes>,
-    /// Its lines, if it is reached by some, and not by lanes.
+    /// The venue's lines, if it is reached by lines instead of lanes.
     pub by: Option<Lines>,
     to_venue: VecDeque<Request>,
     from_venue: VecDeque<ExecutionReport>,
-    /// Messages that were lost, and that the OMS was not told of yet.
+    /// Lost messages that the OMS was not notified of yet.
     pub untold: u64,
-    /// What the venue loses in silence, while it does.
+    /// Silent losses of the venue, while they last.
     pub silence: Option<Silence>,
     fills: u64,
 }
@@ -54,7 +54,7 @@ impl Line {
         Self { id, venue, lanes: None, by, to_venue, from_venue, untold: 0, silence: None, fills: 0 }
     }
 
-    /// The gateway opens its lanes; its cursor moves by hand.
+    /// Opens the lanes of the gateway, whose cursor moves by hand.
     pub fn join(&mut self, lanes: &LanesConfig, clock: &SimClock) -> Result<(), OpenError> {
         if self.lanes.is_none() && self.by.is_none() {
             let mut joined = lanes.join_venue(self.id, clock.calibration())?;
@@ -64,7 +64,7 @@ impl Line {
         Ok(())
     }
 
-    /// The gateway sends what lies in its lane, up to so many requests.
+    /// Sends at most this many requests from the gateway's lane.
     pub fn forward(&mut self, most: usize) -> usize {
         let Some(lanes) = &mut self.lanes else { return 0 };
         let mut done = 0;
@@ -81,7 +81,7 @@ impl Line {
         done
     }
 
-    /// The venue takes so many requests from the wire.
+    /// Lets the venue take at most this many requests from the wire.
     pub fn take(&mut self, most: usize, around: &mut Around<'_>) -> Result<usize, Broken> {
         if self.by.is_some() {
             return self.take_by_lines(most, around);
@@ -93,7 +93,7 @@ impl Line {
         Ok(most)
     }
 
-    /// The venue takes a request, or loses it in silence; of one that came by a line, by which.
+    /// Lets the venue take a request, or lose it silently; `way` is the line of a request that came by one.
     pub fn take_one(&mut self, request: &Request, way: usize, around: &mut Around<'_>) -> Checked {
         if self.silence.as_mut().is_some_and(Silence::loses_request) {
             around.tally.count("requests lost in silence");
@@ -118,7 +118,7 @@ impl Line {
         around.oracle.arrived(request)?;
         around.tally.count("requests arrived");
         let mut made = Vec::new();
-        // No venue of ours takes a trigger: so it refuses an order that it would have taken.
+        // Our simulated venue rejects triggers: a trigger makes it reject an order that it would have accepted.
         let asked = match request {
             Request::New(new) if new.client_order_id.0 % REFUSED == 0 => {
                 Request::Conditional(ConditionalOrder { order: *new, trigger: Trigger::default() })
@@ -146,7 +146,7 @@ impl Line {
         }
     }
 
-    /// The gateway delivers so many reports.
+    /// Delivers at most this many reports through the gateway.
     pub fn deliver(&mut self, most: usize, around: &mut Around<'_>) -> usize {
         if let Some(lines) = &mut self.by {
             return lines.deliver(most);
@@ -169,7 +169,7 @@ impl Line {
             };
             let kind = Kind::ExecutionReport.code();
             if lanes.reports.publish(around.clock.ticks(), kind, report.as_bytes()).is_err() {
-                // The lane is full, or the OMS is away: it waits here.
+                // The lane is full or the OMS is down: the report waits here.
                 return done;
             }
             self.from_venue.pop_front();
@@ -177,8 +177,8 @@ impl Line {
         most
     }
 
-    /// The connection is gone: of what was on it to the venue the first part has arrived, of what was on it to us the
-    /// venue sends again nothing, something or everything.
+    /// Cuts the connection: a first part of the requests in flight has arrived, and the venue resends none, some or all
+    /// of the reports in flight.
     pub fn cut(&mut self, dice: &mut Dice, around: &mut Around<'_>) -> Checked {
         if self.by.is_some() {
             return self.cut_any_line(dice, around);
@@ -217,7 +217,7 @@ impl Line {
         true
     }
 
-    /// A report comes once more, behind where it lies.
+    /// Duplicates a report, out of order.
     pub fn double(&mut self, dice: &mut Dice) -> bool {
         let len = self.from_venue.len();
         if len == 0 {
@@ -230,7 +230,7 @@ impl Line {
         true
     }
 
-    /// The venue's operator takes a fill back or corrects it.
+    /// Busts or corrects a fill, as the venue's operator does.
     pub fn amend(&mut self, dice: &mut Dice, around: &mut Around<'_>) -> bool {
         if self.is_down() {
             return false;
@@ -264,12 +264,12 @@ impl Line {
         around.oracle.venue_forgets(self.id);
     }
 
-    /// Whether nobody is there.
+    /// Returns whether the venue's process is down.
     fn is_down(&self) -> bool {
         self.by.as_ref().is_some_and(|lines| lines.is_down)
     }
 
-    /// Takes a report off the wire that was meant for the OMS.
+    /// Takes a report for the OMS off the wire.
     pub fn misroute(&mut self) -> Option<ExecutionReport> {
         self.from_venue.pop_front()
     }
@@ -278,7 +278,7 @@ impl Line {
         self.from_venue.push_back(report);
     }
 
-    /// The venue takes what has come by its lines, so many requests of each.
+    /// Lets the venue take at most this many requests of each line.
     fn take_by_lines(&mut self, most: usize, around: &mut Around<'_>) -> Result<usize, Broken> {
         let mut done = 0;
         for way in 0..self.by.as_ref().map_or(0, Lines::count) {
@@ -304,7 +304,7 @@ impl Line {
         Ok(done)
     }
 
-    /// A line is cut.
+    /// Cuts a line.
     fn cut_line(&mut self, way: usize, why: &'static str, around: &mut Around<'_>) -> Checked {
         let Some(arrived) = self.by.as_mut().and_then(|lines| lines.arriving(way)) else { return Ok(()) };
         self.take_by(way, arrived, around)?;
@@ -314,14 +314,14 @@ impl Line {
         Ok(())
     }
 
-    /// One of the lines is cut.
+    /// Cuts one of the lines.
     pub fn cut_any_line(&mut self, dice: &mut Dice, around: &mut Around<'_>) -> Checked {
         let ends = self.by.as_ref().map_or(0, Lines::count);
         around.tally.count("lines cut");
         self.cut_line(dice.place(ends), "cut", around)
     }
 
-    /// All lines are cut, and nobody is at the other end.
+    /// Cuts all lines, because the OMS is gone.
     pub fn leave_lines(&mut self, around: &mut Around<'_>) -> Checked {
         for way in 0..self.by.as_ref().map_or(0, Lines::count) {
             self.cut_line(way, "the OMS is gone", around)?;
@@ -332,7 +332,7 @@ impl Line {
         Ok(())
     }
 
-    /// The venue's process is killed: what it has taken is in its journal.
+    /// Kills the venue's process: the requests that it took are in its journal.
     pub fn kill_venue(&mut self, around: &mut Around<'_>) -> Checked {
         for way in 0..self.by.as_ref().map_or(0, Lines::count) {
             self.cut_line(way, "the venue is gone", around)?;
@@ -344,7 +344,7 @@ impl Line {
         Ok(())
     }
 
-    /// A line goes and does not come back, if that is not the last one.
+    /// Takes a line away for good, unless it is the last one.
     pub fn lose_line(&mut self, dice: &mut Dice, around: &mut Around<'_>) -> Checked {
         let Some(lines) = &self.by else { return Ok(()) };
         let way = dice.place(lines.count());

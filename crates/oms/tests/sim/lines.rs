@@ -1,7 +1,8 @@
-//! A venue that is reached by lines: the venue's ends of them, and what goes wrong there.
+//! The venue's ends of its lines, and their faults.
 //!
-//! A line's requests and reports are numbered. Some venues know at a connect what they have, some keep their reports until
-//! the OMS has journaled them, some can do neither. A line may be cut, or away for good; the venue's process may be killed.
+//! A line's requests and reports are numbered. On connect some venues report the requests that they have, some keep
+//! their reports until the OMS has journaled them, some can do neither. A line may be cut, or away for good; the
+//! venue's process may be killed.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -20,10 +21,10 @@ use crate::wire::{Said, State, Wire};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// How a seed's venue is reached by lines.
+/// The lines of a seed's venue and their limits.
 #[derive(Clone)]
 pub struct Terms {
-    /// Which of the venues.
+    /// Index of the venue.
     pub place: usize,
     wires: Vec<Wire>,
     rate: u32,
@@ -39,18 +40,18 @@ pub struct Lines {
     ends: Vec<End>,
     says_requests: bool,
     keeps_reports: bool,
-    /// The venue's process is gone.
+    /// The venue's process is down.
     pub is_down: bool,
     /// The line of the last request that named an order.
     ways: BTreeMap<u64, usize>,
     dice: Dice,
 }
 
-/// One of them. What it knows of its numbers outlives its process.
+/// A venue's end of a line. Its knowledge of numbers outlives the venue's process.
 struct End {
     wire: Wire,
     session: Option<Session>,
-    /// It does not come back.
+    /// The line is away for good.
     is_away: bool,
 }
 
@@ -58,13 +59,13 @@ struct Session {
     journal: u64,
     incarnation: u64,
     next_request: u64,
-    /// The number of the first report that is kept.
+    /// Number of the first report that is kept.
     first: u64,
     kept: VecDeque<ExecutionReport>,
 }
 
 impl Terms {
-    /// Of every second seed.
+    /// Draws the terms of a seed; every second seed has some.
     pub fn of(seed: u64, clock: &SimClock) -> Option<Self> {
         let mut dice = Dice::new(seed ^ 0x6c69_6e65);
         if dice.one_in(2) {
@@ -100,12 +101,12 @@ impl Terms {
         self.wires.iter().zip(0..).map(config).collect()
     }
 
-    /// The host is another one.
+    /// Sets the clock of a new boot of the host.
     pub fn set_clock(&self, clock: &SimClock) {
         self.wires.iter().for_each(|wire| wire.set_clock(clock.clone()));
     }
 
-    /// The limits that the OMS holds, as far as that is known.
+    /// Sets the limits that the OMS enforces, if they are known.
     pub fn set_accounts(&self, accounts: &[AccountLimits]) {
         self.wires.iter().for_each(|wire| wire.set_accounts(accounts));
     }
@@ -124,12 +125,13 @@ impl Terms {
 }
 
 impl Lines {
-    /// How many there are.
+    /// Returns the number of lines.
     pub fn count(&self) -> usize {
         self.ends.len()
     }
 
-    /// A report goes by the line of the last request that named its order; one of no order, by that of the request.
+    /// Sends a report by the line of the last request that named its order; a report without an order by the line of
+    /// the request.
     pub fn say(&mut self, report: ExecutionReport, way: usize, around: &mut Around<'_>) {
         let way = self.ways.get(&report.order_id.0).copied().unwrap_or(way);
         let End { wire, session, is_away } = &mut self.ends[way];
@@ -149,10 +151,10 @@ impl Lines {
         }
     }
 
-    /// Reports that have come by the wire arrive, so many by each.
+    /// Delivers at most this many reports from each wire.
     pub fn deliver(&mut self, most: usize) -> usize {
         let mut done = 0;
-        // A word may come alone, and what follows it later: who is up has not heard yet what it lacks.
+        // A message may arrive alone and its successors later: a line that is up does not know yet what it lacks.
         let most = [0, 1, most, most][self.dice.place(4)];
         for end in &mut self.ends {
             let mut on = end.wire.lock();
@@ -164,7 +166,7 @@ impl Lines {
         done
     }
 
-    /// Who asks is answered, unless nobody is there.
+    /// Answers a connect, unless the venue is down.
     pub fn welcome(&mut self, way: usize, around: &mut Around<'_>) {
         let Self { ends, says_requests, keeps_reports, is_down, .. } = self;
         let End { wire, session, is_away } = &mut ends[way];
@@ -194,7 +196,7 @@ impl Lines {
         *session = Some(met);
     }
 
-    /// The next request of a line, if it is one that it may send.
+    /// Returns the next request of a line and checks that the line may send it.
     pub fn next(&mut self, way: usize) -> Result<Option<Request>, Broken> {
         let End { wire, session, is_away } = &mut self.ends[way];
         let mut on = wire.lock();
@@ -218,7 +220,7 @@ impl Lines {
         Ok(Some(request))
     }
 
-    /// The venue has what was sent, and forgets what the OMS has journaled.
+    /// Confirms the received requests, and drops the reports that the OMS has journaled.
     pub fn prove(&mut self, way: usize) {
         let End { wire, session: Some(session), .. } = &mut self.ends[way] else { return };
         let mut on = wire.lock();
@@ -230,13 +232,13 @@ impl Lines {
         }
     }
 
-    /// How many requests of a line arrive if it is cut here; none if it has ended already.
+    /// Draws the number of requests that arrive if the line is cut here; none if it has ended already.
     pub fn arriving(&mut self, way: usize) -> Option<usize> {
         let on = self.ends[way].wire.lock();
         (on.state != State::Ended).then(|| self.dice.place(on.to_venue.len() + 1))
     }
 
-    /// Ends a connection, of whose wire to the venue all but so much is gone. Of what is on it to the OMS the first part arrives.
+    /// Ends a connection and drops the requests left on its wire. Only a first part of the reports in flight arrives.
     pub fn end(&mut self, way: usize, why: &'static str, around: &mut Around<'_>) {
         let Self { ends, dice, keeps_reports, .. } = self;
         let mut on = ends[way].wire.lock();
@@ -253,7 +255,7 @@ impl Lines {
         on.lose(why);
     }
 
-    /// Nobody is at the OMS's end any more: what had arrived there is gone.
+    /// Drops the reports that had arrived at the OMS's end, whose process is gone.
     pub fn leave(&mut self, way: usize, around: &mut Around<'_>) {
         let there = std::mem::take(&mut self.ends[way].wire.lock().there);
         if !self.keeps_reports {
@@ -261,37 +263,37 @@ impl Lines {
         }
     }
 
-    /// Whether a line may go for good: it is there, and not the last one.
+    /// Returns whether a line may go for good: it is there, and not the last one.
     pub fn may_go(&self, way: usize) -> bool {
         let stays = |(other, end): (usize, &End)| other != way && !end.is_away;
         !self.ends[way].is_away && self.ends.iter().enumerate().any(stays)
     }
 
-    /// A line does not come back.
+    /// Takes a line away for good.
     pub fn go(&mut self, way: usize, around: &mut Around<'_>) {
         self.ends[way].is_away = true;
-        // What it says later may be too late.
+        // Its later reports may come too late.
         let kept = self.ends[way].session.iter().flat_map(|session| &session.kept);
         kept.for_each(|report| around.oracle.vanished(report));
     }
 
-    /// Whether any line that will come is not there.
+    /// Returns whether a line that will return is not open.
     pub fn is_restless(&self) -> bool {
         self.ends.iter().any(|end| !end.is_away && end.wire.lock().state != State::Open)
     }
 
-    /// The venue's process is there, or not.
+    /// Sets whether the venue's process is down.
     pub fn set_down(&mut self, is_down: bool) {
         self.is_down = is_down;
         self.ends.iter().for_each(|end| end.wire.lock().is_refused = is_down);
     }
 
-    /// Sockets take what is sent, or nothing.
+    /// Sets whether the sockets are full.
     pub fn set_full(&mut self, is_full: bool) {
         self.ends.iter().for_each(|end| end.wire.lock().set_full(is_full));
     }
 
-    /// Lines that were away are back.
+    /// Brings back the lines that were away and returns their number.
     pub fn come_back(&mut self) -> usize {
         self.ends.iter_mut().map(|end| usize::from(std::mem::take(&mut end.is_away))).sum()
     }
@@ -307,7 +309,7 @@ impl Session {
     }
 }
 
-/// What is known of whoever comes, what it is told of that, and what is known from here on.
+/// Returns the session after a connect, and the numbers that the venue reports to the OMS.
 fn meet(
     known: Option<Session>,
     resume: &Resume,

@@ -4,16 +4,16 @@
 //!   plan (from the seed) ──> world ──┬── clients, operator ── lanes ──┬── OMS ── journal ── disk
 //!                                    ├── gateways ─────────── lanes ──┘
 //!                                    ├── venues, on other machines, by lanes or by lines
-//!                                    └── oracle: what was told, sent and filled, and whether the OMS is right
+//!                                    └── oracle: records reports, requests and fills, and checks the OMS against them
 //! ```
 //!
-//! Lanes and journal are real files; the OMS is the real one, polled by hand. What a kill is here: a process is dropped
-//! between two turns, or unwinds at one of its looks at the clock. So its locks and cursors go as in an orderly end; a
-//! real SIGKILL is in the tests beside these.
+//! Lanes and journal are real files; the OMS is the real one, polled by hand. A kill drops a process between two turns,
+//! or unwinds it at one of its clock readings, so its locks and cursors end as in an orderly stop. A real SIGKILL is in
+//! the tests beside these.
 //!
-//! A seed that fails is shrunk, and printed as one command. `TICKPATH_SEED` begins elsewhere, `TICKPATH_SEEDS` says how
-//! many, `TICKPATH_SOAK` runs very many, `TICKPATH_FIRST` ends at the first that fails; `TICKPATH_CRASH_PROOF` names the
-//! file that the page of what survives is written to.
+//! A failing seed is shrunk, and printed as one command. `TICKPATH_SEED` sets the first seed, `TICKPATH_SEEDS` their
+//! number, `TICKPATH_SOAK` runs very many, `TICKPATH_FIRST` ends at the first failure; `TICKPATH_CRASH_PROOF` names the
+//! file for the page of what survives.
 
 mod around;
 mod client;
@@ -59,13 +59,13 @@ use crate::world::{Outcome, run};
 /// Seeds of a test run, and of a long one.
 const SEEDS: u64 = 2_000;
 const SOAK_SEEDS: u64 = 50_000;
-/// Fewer need not have met every fault.
+/// Min seeds of a run that must have met every fault.
 const ALL_FAULTS: u64 = 2_000;
 /// Threads that share the seeds.
 const THREADS: usize = 2;
 /// Seeds in which a planted bug must be found.
 const PLANT_SEEDS: u64 = 500;
-/// Failing seeds of one rule that are shrunk.
+/// Failing seeds of each rule that are shrunk.
 const SHRUNK: usize = 1;
 
 #[test]
@@ -139,7 +139,7 @@ fn planted_bugs_are_found() {
     assert!(unseen.is_empty(), "not found: {unseen:?}");
 }
 
-/// Runs a plan; a panic is a failure like others.
+/// Runs a plan; a panic counts as a failure.
 fn attempt(seed: u64, plan: &[Step], plant: Option<Plant>, is_told: bool) -> Outcome {
     catch_unwind(AssertUnwindSafe(|| run(seed, plan, plant, is_told))).unwrap_or_else(|cause| {
         let text = cause.downcast_ref::<String>().cloned();
@@ -149,7 +149,7 @@ fn attempt(seed: u64, plan: &[Step], plant: Option<Plant>, is_told: bool) -> Out
     })
 }
 
-/// Prints the shortest plan that was found to fail by the same rule, and the command for the whole.
+/// Prints the shortest plan found that breaks the same rule, and the command for the whole.
 fn explain(seed: u64) {
     let whole = plan(seed);
     let Some(broken) = attempt(seed, &whole, None, false).broken else { return };

@@ -1,5 +1,5 @@
-//! Who watches from outside: what each client was told, what each venue received and filled, and whether the OMS is
-//! right about both.
+//! Outside observer: records the reports to each client and the requests and fills at each venue, and checks the OMS
+//! against both.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,38 +18,38 @@ use crate::tally::Tally;
 use crate::tries::Tries;
 use crate::unheard::Unheard;
 
-/// An order as its venue has it.
+/// An order at its venue.
 #[derive(Debug, Clone, Copy)]
 pub struct Truth {
     pub session: u16,
     pub account: AccountId,
     pub symbol: SymbolId,
-    /// What the symbol's number meant when the order arrived.
+    /// Name of the symbol's number when the order arrived.
     pub name: Symbol,
     pub side: Side,
-    /// As it arrived.
+    /// Quantity on arrival.
     pub quantity: i64,
     pub cumulative: i64,
     pub leaves: i64,
     pub status: OrdStatus,
     pub sequence: u64,
-    /// A fill of it was changed after all.
+    /// A fill of the order was busted or corrected.
     pub was_amended: bool,
-    /// And nobody may have heard of that.
+    /// The report of that change may be lost.
     pub amendment_lost: bool,
 }
 
-/// What a client was told of an order.
+/// Reported state of an order.
 #[derive(Debug, Clone, Copy)]
 pub struct Told {
     pub session: u16,
     /// The client's own id, once it is known.
     pub client: Option<u64>,
-    /// The last word was that it is over, with nothing filled.
+    /// The last report says that the order is over, with nothing filled.
     pub is_over: bool,
 }
 
-/// What is known outside of the OMS.
+/// Knowledge from outside of the OMS.
 #[derive(Default)]
 pub struct Oracle {
     /// Requests at venues: id and order.
@@ -57,47 +57,47 @@ pub struct Oracle {
     /// New orders and replaces of clients, by tag: sent, and arrived at a venue.
     sent: BTreeSet<u64>,
     executed: BTreeSet<u64>,
-    /// Orders that were to be canceled or replaced before their venue had them.
+    /// Orders with a cancel or a replace before they arrived at their venue.
     named: BTreeSet<u64>,
-    /// By each name that a venue was told.
+    /// State of each order at its venue, by every name that the venue received.
     pub truths: BTreeMap<u64, Truth>,
     /// Fills: order and execution.
     fills: BTreeSet<(u64, u64)>,
     pub told: BTreeMap<u64, Told>,
     /// Frames that were read: session, start, number.
     read: BTreeMap<(u16, u64, u64), Vec<u8>>,
-    /// What was tried again.
+    /// Orders that were sent again after a temporary rejection.
     pub tries: Tries,
-    /// Orders and tries that a loss of power took from the journal, as their level allows.
+    /// Orders and tries that a power loss took from the journal, as their durability level allows.
     pub lost: BTreeSet<u64>,
     /// Lost tries whose orders an operator has resolved: they are foreign now.
     pub given_up: BTreeSet<u64>,
     /// Orders of days that have ended.
     pub forgotten: BTreeSet<u64>,
-    /// A day has ended: what ended with it may be told only then, and is not known any more.
+    /// A day has ended: orders that ended with it may be reported late, and are no longer known.
     pub has_day_ended: bool,
-    /// The disk is bad: what it does not have may be told of, if the last word is that it is over.
+    /// The disk is bad: a report on an order that is not on the disk is allowed, if the last report is that it is over.
     is_disk_bad: bool,
-    /// Positions of which nobody can say any more what the OMS should count.
+    /// Positions whose correct value in the OMS is no longer known.
     pub blurred: BTreeSet<(AccountId, Symbol)>,
-    /// What the numbers of symbols mean to the OMS that is up.
+    /// Names of the symbol numbers in the running OMS.
     pub names: BTreeMap<SymbolId, Symbol>,
-    /// Fills were changed since all was at rest.
+    /// Fills were changed since the last rest.
     pub is_amending: bool,
-    /// Power was lost since then: what was not synced may be understated until the venue has answered.
+    /// Power was lost since the last rest: unsynced orders may be understated until the venue has answered.
     pub is_uncertain: bool,
-    /// From which order id on, and up to which, a session was known to have no right to trade.
+    /// Ranges of order ids in which a session had no right to trade.
     barred: Vec<(u16, u64, u64)>,
     pub limits: Limits,
-    /// Cancels of other sessions' orders: who asked, and its id.
+    /// Cancels of other sessions' orders: the requesting session, and its order id.
     asked: BTreeSet<(u16, u64)>,
-    /// What the OMS that is up has seen of the market: by symbol and price type.
+    /// Market prices that the running OMS has seen, by symbol and price type.
     pub prices: BTreeMap<(u32, u8), Price>,
-    /// Orders of which a silent venue has lost a request or a report.
+    /// Orders with a request or a report that a silent venue has lost.
     pub unheard: Unheard,
 }
 
-/// What a client writes on a request, by which it is known again at the venue.
+/// Returns the tag that a client writes on a request, to identify it at the venue.
 pub fn tag(session: u16, client: u64) -> u64 {
     (u64::from(session) + 1) << 32 | client
 }
@@ -111,7 +111,7 @@ impl Oracle {
         self.sent.insert(tag);
     }
 
-    /// A request has arrived at a venue.
+    /// Checks a request that arrived at a venue.
     pub fn arrived(&mut self, request: &Request) -> Checked {
         let id = request.client_order_id().0;
         let original = match request {
@@ -141,7 +141,7 @@ impl Oracle {
                 broken("nothing comes before its order", format!("{id:x} was named before"))
             }
             Request::New(new) => self.new_order(new),
-            // What may have fired is asked for before it leaves.
+            // The status of an order that may have fired is requested before it is sent.
             Request::Status(_) => Ok(()),
             _ => {
                 self.named.extend((!self.truths.contains_key(&original)).then_some(original));
@@ -150,7 +150,7 @@ impl Oracle {
         }
     }
 
-    /// A silent venue has lost a request.
+    /// Records a request that a silent venue has lost.
     pub fn request_lost(&mut self, request: &Request) {
         match request {
             Request::New(new) => self.unheard.note(new.client_order_id.0),
@@ -161,7 +161,7 @@ impl Oracle {
         }
     }
 
-    /// A venue's day has ended: it forgets orders that have ended, and the fills of those that have not.
+    /// Records the end of a venue's day: the venue forgets ended orders, and the fills of open ones.
     pub fn venue_forgets(&mut self, venue: VenueId) {
         for (&name, truth) in &self.truths {
             let has_past = truth.leaves == 0 || truth.cumulative > 0;
@@ -171,13 +171,13 @@ impl Oracle {
         }
     }
 
-    /// Whether the new order that a client has sent is to be tried again.
+    /// Returns whether a client's new order was rejected for now and is to be tried again.
     fn was_refused(&self, tag: u64) -> bool {
         let truth = self.tries.latest_of(tag).and_then(|name| self.truths.get(&name));
         truth.is_some_and(|truth| (truth.status, truth.sequence) == (OrdStatus::Rejected, 1))
     }
 
-    /// A running OMS has taken it that a session may trade, or may not: orders from this id on are held to it.
+    /// Records that a running OMS has granted or revoked a session's right to trade, for orders from this id on.
     pub fn note_right(&mut self, session: u16, may_trade: bool, from: u64) {
         let open = self.barred.iter_mut().find(|(barred, _, upto)| *barred == session && *upto == u64::MAX);
         match (open, may_trade) {
@@ -187,14 +187,14 @@ impl Oracle {
         }
     }
 
-    /// A running OMS has taken what the numbers of symbols mean.
+    /// Records the meaning of the symbol numbers in a running OMS.
     pub fn note_names(&mut self, instruments: &[Instrument]) {
         self.names = instruments.iter().map(|instrument| (instrument.symbol, instrument.name)).collect();
     }
 
     fn new_order(&mut self, new: &NewOrder) -> Checked {
         let (id, session) = (new.client_order_id.0, session_of(new.cause));
-        // What was refused and waits to be tried again is checked as it leaves, perhaps with the right back by then.
+        // A rejected order that waits for another try is checked when sent, perhaps with the right restored by then.
         let is_again = self.tries.latest_of(new.cause).is_some();
         let barred =
             self.barred.iter().filter(|(barred, _, upto)| *barred == session && !(is_again && *upto < u64::MAX));
@@ -224,7 +224,7 @@ impl Oracle {
         Ok(())
     }
 
-    /// A venue has made a report.
+    /// Records a report that a venue has made.
     pub fn made(&mut self, report: &ExecutionReport, tally: &mut Tally) {
         let exec_type = ExecType::from_code(report.exec_type).expect("venues know the codes");
         let Some(truth) = self.truths.get_mut(&report.order_id.0) else { return };
@@ -252,7 +252,7 @@ impl Oracle {
         }
     }
 
-    /// A report is gone on its way.
+    /// Records the loss of a report in flight.
     pub fn vanished(&mut self, report: &ExecutionReport) {
         let exec_type = ExecType::from_code(report.exec_type);
         let is_amendment = matches!(exec_type, Some(ExecType::TradeCancel | ExecType::TradeCorrect));
@@ -261,7 +261,7 @@ impl Oracle {
         }
     }
 
-    /// The host has lost its power.
+    /// Records a power loss of the host.
     pub fn power_lost(&mut self) {
         self.is_uncertain = true;
         self.unheard.lose_power();
@@ -273,7 +273,7 @@ impl Oracle {
         }
     }
 
-    /// A client reads a frame of its report log, which this start has made.
+    /// Checks a frame that a client reads in its report log, which this start has made.
     pub fn told(&mut self, session: u16, place: (u64, u64), kind: u8, payload: &[u8], tally: &mut Tally) -> Checked {
         tally.count("reports heard");
         let place = (session, place.0, place.1);
@@ -287,7 +287,7 @@ impl Oracle {
             tally.count("requests denied");
             let denied = OrderDenied::read_from_bytes(payload);
             let denied = denied.or_else(|e| broken("reports are sound", e.to_string()))?;
-            // Of a request that is no order, or was never taken, nothing else is told under this id.
+            // A request that is no order, or was never accepted, gets no other report under this id.
             self.told.entry(denied.order_id.0).and_modify(|told| told.is_over = true);
             return Ok(());
         }
@@ -296,14 +296,14 @@ impl Oracle {
         self.told_of(session, &report)
     }
 
-    /// A client has asked for the cancel of an order by the OMS's id.
+    /// Records a client's cancel request by the OMS's order id.
     pub fn asked_of_another(&mut self, session: u16, client: u64) {
         self.asked.insert((session, client));
     }
 
     fn told_of(&mut self, session: u16, report: &ExecutionReport) -> Checked {
         let id = report.order_id.0;
-        // Who has asked for a cancel hears what becomes of that, beside the order's own session.
+        // The requester of a cancel receives its result, beside the order's own session.
         let is_asker = self.told.get(&id).is_none_or(|told| told.session != session);
         if is_asker && self.asked.contains(&(session, report.client_order_id.0)) {
             let is_fill = report.exec_type == ExecType::Trade.code();
@@ -332,19 +332,20 @@ impl Oracle {
         Ok(())
     }
 
-    /// The disk has failed, or an OMS is up that has synced what there is.
+    /// Sets whether the disk is bad; a started OMS has synced what the journal holds.
     pub fn is_disk_bad(&mut self, is_bad: bool) {
         self.is_disk_bad = is_bad;
     }
 
-    /// After a start behind a loss of power, with the orders that the journal has: what is gone may be gone.
+    /// Records the losses at a start after a power loss, given the orders in the journal; only losses that the
+    /// durability level allows are accepted.
     pub fn note_lost(&mut self, core: &Core, journaled: &BTreeSet<u64>, tally: &mut Tally) -> Checked {
         let told = self.told.iter().map(|(id, told)| (*id, told.session));
         let known: BTreeMap<u64, u16> =
             told.chain(self.truths.iter().map(|(id, truth)| (*id, truth.session))).collect();
         for (id, session) in known {
             let order = self.tries.order(id);
-            // Of one that was denied later the OMS knows no name any more.
+            // The OMS no longer knows the name of a try that was rejected later.
             let is_known = || core.order(OrderId(order)).is_none_or(|view| view.status == OrdStatus::Rejected);
             if order != id && journaled.contains(&order) && !is_known() {
                 let venue = VENUES[self.truths[&id].symbol.0 as usize];
@@ -357,7 +358,7 @@ impl Oracle {
                 continue;
             }
             if journaled.contains(&order) {
-                // The end of its day may be gone.
+                // The end of the order's day may be lost.
                 if core.order(OrderId(id)).is_some() {
                     self.forgotten.remove(&id);
                 }
@@ -375,7 +376,7 @@ impl Oracle {
         Ok(())
     }
 
-    /// After the end of a day: what is done is forgotten.
+    /// Records the end of a day: finished orders are forgotten.
     pub fn note_forgotten(&mut self, core: &Core) -> Checked {
         self.has_day_ended = true;
         let known: BTreeSet<u64> = self.told.keys().chain(self.truths.keys()).copied().collect();
@@ -392,13 +393,13 @@ impl Oracle {
         Ok(())
     }
 
-    /// Forgives what only time was needed for.
+    /// Clears the exceptions that hold only until a rest.
     pub fn rest(&mut self) {
         (self.is_amending, self.is_uncertain) = (false, false);
     }
 
-    /// How an order really stands that an operator asks its venue for on the telephone; none if it never arrived. A try that
-    /// the OMS does not know is foreign from here on.
+    /// Returns the true state of an order, as an operator gets it from the venue by telephone; none if the order never
+    /// arrived. A try that the OMS does not know is foreign from now on.
     pub fn told_by_venue(&mut self, order: u64) -> Option<Truth> {
         self.unheard.resolve(order);
         self.given_up.extend(self.tries.names(order).filter(|name| self.lost.contains(name)));
@@ -406,10 +407,10 @@ impl Oracle {
         self.truths.get(&known).copied()
     }
 
-    /// Orders that clients know of and that the OMS should.
+    /// Returns the number of orders that clients know of and that the OMS must keep.
     pub fn at_stake(&self) -> AtStake {
         let is_known = |id: &u64| !self.lost.contains(id) && !self.forgotten.contains(id);
-        // Of an order that is over and never traded there is nothing to lose.
+        // An order that is over and never traded has nothing to lose.
         let is_alive = |(id, told): &(&u64, &Told)| is_known(id) && !told.is_over;
         let known = || self.told.iter().filter(is_alive).map(|(_, told)| told.session);
         AtStake {

@@ -1,8 +1,8 @@
-//! Silent venues, and the time that an OMS needs to notice them.
+//! Silent venues, and the time that an OMS needs to detect them.
 //!
 //! ```text
-//!   silent ── time ──> every order whose venue owes an answer is in doubt ── the venue speaks again ── time ──> known again
-//!   a lost fill that no answer is owed for ── the client cancels ──> refused, in doubt, asked for ──> known again
+//!   silent ── time ──> every order with an outstanding answer is in doubt ── venue responds ── time ──> state known
+//!   a lost fill without an outstanding answer ── client cancels ──> rejected, in doubt, queried ──> state known
 //! ```
 
 use tickpath_market::OrderId;
@@ -13,19 +13,19 @@ use crate::rule::{Checked, broken};
 use crate::silence::Silence;
 use crate::world::{SECOND, World};
 
-/// Passes of time after which a silent venue's orders are in doubt, however many they are.
+/// Passes after which a silent venue's orders are in doubt, however many they are.
 const DOUBT_PASSES: usize = 32;
-/// Passes of time that are longer than the longest pause between two questions: 32 s.
+/// Passes that are longer than the longest pause between two questions: 32 s.
 const ANSWER_PASSES: usize = 16;
-/// Simulated time of one pass: longer than a venue may take to answer.
+/// Simulated time of one pass: longer than a venue's answer may take.
 const PASS_NS: u64 = 4 * SECOND;
-/// Turns in which an idle OMS looks for answers at least once.
+/// Turns in which an idle OMS checks for answers at least once.
 const LOOKS: u64 = 40;
-/// Times that the operator asks for orders of which nobody is owed an answer: its lane may be full.
+/// Attempts of the operator to query orders without an outstanding answer: its lane may be full.
 const QUESTIONS: usize = 8;
 
 impl World {
-    /// A venue falls silent or speaks again, where the OMS expects answers.
+    /// Silences a venue or ends its silence, if the OMS expects answers.
     pub fn fall_silent(&mut self, dice: &mut Dice) {
         if self.host.config.desk.watch.is_empty() || !dice.one_in(2) {
             return;
@@ -46,8 +46,8 @@ impl World {
         self.lines.iter().any(|line| line.silence.is_some())
     }
 
-    /// Lets time pass until each order that waits for a silent venue is in doubt; then the venues speak again, and each order
-    /// ends as its venue has it, without an operator.
+    /// Advances the time until each order that waits for a silent venue is in doubt. Then the venues respond again, and
+    /// each order ends as at its venue, without an operator.
     pub fn outlast_silence(&mut self) -> Checked {
         if self.host.config.desk.watch.is_empty() {
             return Ok(());
@@ -84,14 +84,15 @@ impl World {
         Ok(())
     }
 
-    /// Lets time pass in which an idle OMS looks for answers.
+    /// Advances the time while an idle OMS checks for answers.
     fn pass(&mut self) -> Checked {
         self.host.clock.advance(PASS_NS);
         self.turns(LOOKS, 0)?;
         self.calm()
     }
 
-    /// Returns whether a venue owes an answer; with `to_requests_alone`, one to another request than a question.
+    /// Returns whether an answer of a venue is outstanding; with `to_requests_alone`, answers to questions do not
+    /// count.
     fn is_owed(&mut self, to_requests_alone: bool) -> bool {
         let Some(oms) = self.host.sequencer() else { return false };
         let (core, mut from) = (oms.core(), 0);
@@ -105,8 +106,8 @@ impl World {
         }
     }
 
-    /// A fill of a resting order is owed to nobody, so its loss shows only when something is asked of the order: clients
-    /// cancel such orders. An operator asks for those whose cancel the OMS has denied.
+    /// Cancels, by their clients, the resting orders with a lost fill: no answer is outstanding for such a fill, so the
+    /// loss shows only on a later request. An operator queries the orders whose cancel the OMS has denied.
     fn cancel_misheard(&mut self) -> Checked {
         let misheard = self.misheard();
         if misheard.is_empty() {

@@ -1,6 +1,6 @@
-//! What happens in a simulation, drawn from its seed before it begins, so that every part of a plan is a plan, too.
+//! The steps of a simulation, drawn from its seed before it begins, so that every part of a plan is a plan, too.
 
-/// A generator of numbers: the same seed gives the same ones.
+/// A random number generator: the same seed gives the same numbers.
 #[derive(Clone)]
 pub struct Dice(u64);
 
@@ -19,12 +19,12 @@ impl Dice {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16
     }
 
-    /// A number below `limit`.
+    /// Returns a number below `limit`.
     pub fn below(&mut self, limit: u64) -> u64 {
         self.draw() % limit.max(1)
     }
 
-    /// A place in a list of so many.
+    /// Returns an index into a list of this length.
     pub fn place(&mut self, len: usize) -> usize {
         self.below(len as u64) as usize
     }
@@ -36,13 +36,13 @@ impl Dice {
 
 macro_rules! acts {
     ($($(#[$doc:meta])* $name:ident $weight:literal $is_fault:literal,)+) => {
-        /// One thing that happens. What it leaves open is drawn from its step's number.
+        /// An action of a plan. Its open details are drawn from the number of its step.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Act {
             $($(#[$doc])* $name,)+
         }
 
-        /// Each act, how often it comes, and whether a plan may do without it.
+        /// Each action, its weight, and whether a plan may omit it.
         const ACTS: &[(Act, u64, bool)] = &[$((Act::$name, $weight, $is_fault),)+];
     };
 }
@@ -52,25 +52,25 @@ acts! {
     Order 30 false,
     /// A client sends an order with a trigger.
     Conditional 10 false,
-    /// A client asks for another trigger.
+    /// A client requests another trigger.
     Rearm 3 false,
-    /// A client asks for a cancel.
+    /// A client requests a cancel.
     Cancel 8 false,
-    /// A client asks for a replace.
+    /// A client requests a replace.
     Replace 8 false,
-    /// A client asks how an order stands.
+    /// A client requests an order's status.
     Status 3 false,
-    /// A client asks for the cancel of all.
+    /// A client requests the cancel of all orders.
     MassCancel 2 true,
-    /// A client sends more orders at once than fit its venue's lane.
+    /// A client sends more orders at once than fit into its venue's lane.
     Burst 1 true,
     /// A client reads its reports.
     Hear 4 false,
     /// The OMS has some turns.
     Poll 32 false,
-    /// The disk is done.
+    /// The disk completes a sync.
     Commit 10 false,
-    /// A gateway forwards what lies in its lane.
+    /// A gateway forwards requests of its lane.
     Forward 20 false,
     /// A venue takes requests.
     Take 20 false,
@@ -80,27 +80,27 @@ acts! {
     Tick 5 false,
     /// Time passes.
     Advance 6 false,
-    /// The OMS, a gateway or a client that is gone comes back.
+    /// The OMS, a gateway or a client that is down comes back.
     Return 14 false,
     /// The operator turns a kill switch.
     Switch 2 true,
     /// A session loses its account, or gets it back.
     Rights 3 true,
-    /// The desk has other limits, and now and then its symbols have each other's numbers.
+    /// The desk changes its limits, and sometimes swaps the numbers of its symbols.
     Limits 3 true,
-    /// The operator asks after an order.
+    /// The operator queries an order.
     Inquire 1 true,
-    /// All comes to rest, and is looked at.
+    /// All messages arrive, and all rules are checked.
     Settle 2 false,
     /// The day ends.
     DayEnd 1 true,
-    /// Two reports change places.
+    /// Two reports arrive out of order.
     Swap 5 true,
-    /// A report comes twice.
+    /// A report is duplicated.
     Double 5 true,
     /// A gateway loses its connection.
     Disconnect 2 true,
-    /// The venue takes a fill back, or corrects it.
+    /// The venue busts or corrects a fill.
     Amend 2 true,
     /// The OMS is killed between two turns.
     KillOms 2 true,
@@ -116,9 +116,9 @@ acts! {
     CutLine 5 true,
     /// The process of a venue that is reached by lines is killed.
     KillVenue 2 true,
-    /// A line goes, and does not come back.
+    /// A line is lost for good.
     LoseLine 2 true,
-    /// The sockets to a venue take nothing.
+    /// The sockets to a venue are full.
     FillSockets 1 true,
     /// A client is killed.
     KillClient 2 true,
@@ -126,20 +126,20 @@ acts! {
     FailDisk 1 true,
     /// The host loses its power.
     LosePower 2 true,
-    /// Somebody copies the lanes.
+    /// The lanes are copied, to be restored later.
     CopyLanes 2 true,
     /// The clock steps.
     StepClock 1 true,
 }
 
-/// An act, and the number that it draws the rest from.
+/// An action, and the number from which its details are drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
     pub act: Act,
     pub number: u64,
 }
 
-/// The plan of a seed. Each seed does without some of the faults, for some of them hide others.
+/// Returns the plan of a seed. Each seed omits some of the faults, because some faults hide others.
 pub fn plan(seed: u64) -> Vec<Step> {
     let mut dice = Dice::new(seed);
     let mut acts: Vec<(Act, u64)> = Vec::new();

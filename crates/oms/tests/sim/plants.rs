@@ -1,4 +1,4 @@
-//! Bugs of the world, planted to see that the simulation finds such things.
+//! Bugs of the world, planted to check that the simulation finds them.
 
 use std::fs;
 
@@ -17,29 +17,29 @@ use crate::plan::Dice;
 pub enum Plant {
     /// A gateway sends each order twice.
     SentTwice,
-    /// An order gets to the venue past the OMS.
+    /// An order reaches the venue past the OMS.
     BehindOurBack,
-    /// Fills are dropped, and nobody is told.
+    /// Fills are dropped without a notification.
     DroppedFill,
-    /// Fills are told too small.
+    /// Fills are reported with a smaller quantity.
     SmallerFill,
-    /// Reports of one venue come on the lane of another.
+    /// Reports of one venue arrive on the lane of another.
     WrongLane,
-    /// Clients are told of the orders of others.
+    /// Clients receive reports on the orders of others.
     ToldToAnother,
-    /// Clients hear of orders that the OMS does not have.
+    /// Clients receive reports on orders that the OMS does not have.
     InventedWord,
-    /// A venue says of its line that it has what never came.
+    /// A venue confirms requests on its line that never arrived.
     VenueThatLies,
-    /// A line leaves out a report that it is asked for.
+    /// A line leaves out a requested report.
     ReportLeftOut,
     /// Yesterday's empty lane lies where today's was, with a forged owner.
     ForgedLane,
-    /// The journal is cut between two records while the OMS is away.
+    /// The journal is cut between two records while the OMS is down.
     CutJournal,
-    /// The disk loses what it said that it has.
+    /// The disk loses data that it reported as synced.
     LyingDisk,
-    /// The symbols change their numbers in the journal while the OMS is away, past its refusal.
+    /// The symbols swap their numbers in the journal while the OMS is down, past its refusal.
     RenamedInJournal,
 }
 
@@ -61,7 +61,7 @@ impl Plant {
     ];
 }
 
-/// Replaces the lanes to the venues by empty ones that say that they are those; whoever had them open must be gone.
+/// Replaces the lanes to the venues by empty lanes with the same owner; no process may have them open.
 pub fn forge_lanes(lanes: &LanesConfig, clock: &SimClock) {
     for venue in VENUES {
         let lane = lanes.lane(LaneKind::VenueRequests(venue)).expect("a good name");
@@ -71,7 +71,7 @@ pub fn forge_lanes(lanes: &LanesConfig, clock: &SimClock) {
     }
 }
 
-/// Drops the last records of the journal; whoever had it open must be gone.
+/// Drops the last records of the journal; no process may have it open.
 pub fn cut_journal(journal: &LogConfig, clock: &SimClock, dice: &mut Dice) {
     let Ok(mut reader) = Reader::open(&journal.place, Start::Oldest, Registration::Unregistered) else { return };
     let mut records = Vec::new();
@@ -87,8 +87,8 @@ pub fn cut_journal(journal: &LogConfig, clock: &SimClock, dice: &mut Dice) {
     }
 }
 
-/// Gives the two symbols each other's names in the journal's first log; whoever had it open must be gone. Snapshots go with
-/// it, for they were made of what it said before; a journal that goes on in another log stays as it is.
+/// Swaps the names of the two symbols in the journal's first log, which no process may have open. Snapshots are
+/// removed, because they were made of the old records; a journal with a second log stays as it is.
 pub fn rename_in_journal(journal: &LogConfig, clock: &SimClock) {
     let Ok(mut reader) = Reader::open(&journal.place, Start::Oldest, Registration::Unregistered) else { return };
     if reader.first_sequence() > 0 {

@@ -1,11 +1,11 @@
-//! Sessions that have no lanes: they come by a front, as over a socket, and hear the history.
+//! Sessions without lanes: they use a session front end, as over a socket, and read the history.
 //!
 //! ```text
-//!   Remote ── wire ──> Front, in the OMS's process ──> the sequencer      what is on the wire goes with the process
+//!   Remote ── wire ──> Front, in the OMS's process ──> the sequencer      requests in flight are lost with the process
 //!   Remote <────────── the history, from the number of the next report
 //! ```
-//! A remote goes on as a client of ours does: a start says which request it expects next, and gets all from there on; the
-//! remote says which report it lacks.
+//! A remote resumes as a client of ours does: a start reports the next request that it expects, and receives all from
+//! there on; the remote requests the reports that it lacks.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -24,14 +24,14 @@ use crate::around::Around;
 use crate::clock::SimClock;
 use crate::rule::{Broken, Checked, broken};
 
-/// Frames that a remote looks at in a turn.
+/// Max frames that a remote reads in a turn.
 const TURN: usize = 64;
 
-/// What is on its way to the OMS, by session.
+/// Requests in flight to the OMS, by session.
 #[derive(Clone, Default)]
 pub struct Wires(Arc<Mutex<OnWires>>);
 
-/// Requests, with their number and when they were sent.
+/// Requests with their number and the time of sending.
 type OnWires = BTreeMap<u16, VecDeque<(u64, u64, Request)>>;
 
 /// The OMS's end of the wires.
@@ -41,17 +41,17 @@ pub struct SimFront {
     next_request: Vec<u64>,
 }
 
-/// The client's end of one.
+/// The client's end of a wire.
 pub struct Remote {
     session: u16,
     wires: Wires,
-    /// What it has sent since the power was lost, from request `first` on.
+    /// Requests sent since the last power loss, from request `first` on.
     sent: Vec<(u64, Request)>,
     first: u64,
     next_report: u64,
-    /// What it was told in this life of the host, by number.
+    /// Reports received in this life of the host, by number.
     heard: BTreeMap<u64, (u8, Vec<u8>)>,
-    /// Lives of the host: what was told in one may be gone in the next.
+    /// Number of the host's boot: reports of one boot may be gone in the next.
     boot: u64,
     marks: Option<Marks>,
     reading: Option<Reading>,
@@ -74,7 +74,7 @@ impl Front for SimFront {
         let mut done = 0;
         let sessions: Vec<u16> = self.wires.lock().keys().copied().collect();
         for session in sessions {
-            // In front of the sequencer nothing is locked: it may be killed there.
+            // No lock is held in front of the sequencer: the OMS may be killed there.
             while let Some((number, stamp, request)) = self.wires.lock().get_mut(&session).and_then(VecDeque::pop_front)
             {
                 let place = usize::from(session);
@@ -101,7 +101,7 @@ impl Remote {
         Self { session, wires, sent, first: 0, next_report: 0, heard: BTreeMap::new(), boot: 0, marks, reading }
     }
 
-    /// Sends a request; false if nobody is there.
+    /// Sends a request; false if the OMS is down.
     pub fn send(&mut self, request: &Request, around: &mut Around<'_>) -> bool {
         if self.marks.is_none() {
             return false;
@@ -112,7 +112,7 @@ impl Remote {
         true
     }
 
-    /// The OMS is up: it gets what it has not taken, and is listened to again.
+    /// Reconnects to a started OMS: resends the requests that it has not taken, and reads reports again.
     pub fn log_in<C: Clock>(&mut self, oms: &Sequencer<C>, next_request: u64) -> Checked {
         let (session, next) = (self.session, self.first + self.sent.len() as u64);
         if self.marks.is_none() && self.sent.is_empty() {
@@ -129,13 +129,13 @@ impl Remote {
         Ok(())
     }
 
-    /// The OMS is gone, and the connection with it.
+    /// Cuts the connection, because the OMS is gone.
     pub fn cut(&mut self) {
         (self.marks, self.reading) = (None, None);
         self.wires.lock().remove(&self.session);
     }
 
-    /// The host is another one: what was sent before is not sent again, and what was told is asked for from the start.
+    /// Begins a new boot of the host: earlier requests are not sent again, and reports are requested from the start.
     pub fn power_lost(&mut self) {
         self.cut();
         self.sent.clear();
@@ -144,13 +144,13 @@ impl Remote {
         self.next_report = 0;
     }
 
-    /// Who comes back has forgotten all, and asks for it; false if it is not there.
+    /// Forgets all reports and requests them again; false if the remote is disconnected.
     pub fn forget(&mut self) -> bool {
         (self.next_report, self.reading) = (0, None);
         self.marks.is_some()
     }
 
-    /// Hears all reports that are there, each once and in order.
+    /// Reads all available reports, each once and in order.
     pub fn hear(&mut self, around: &mut Around<'_>) -> Result<usize, Broken> {
         let Some(marks) = self.marks.clone() else { return Ok(0) };
         let mut heard = 0;
@@ -189,7 +189,7 @@ impl Remote {
         }
     }
 
-    /// What the journal says to its session under this number is what it was told.
+    /// Checks that the journal's report with this number equals the one received.
     pub fn check_heard(&self, number: u64, output: &Output) -> Checked {
         let said = match output {
             Output::Report { report, .. } => (MessageKind::ExecutionReport.code(), report.as_bytes()),
@@ -204,7 +204,7 @@ impl Remote {
         }
     }
 
-    /// At rest it has heard all that was said to it.
+    /// Checks, at rest, that all reports to the session were received.
     pub fn check<C: Clock>(&self, oms: &Sequencer<C>) -> Checked {
         let said = oms.next_reports().get(usize::from(self.session)).copied().unwrap_or(0);
         match self.next_report == said {

@@ -1,4 +1,4 @@
-//! Coming to rest: everybody is there, everything arrives, and then all must add up.
+//! Coming to rest: every process is up, all messages arrive, and then all counts must agree.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,16 +13,16 @@ use crate::rule::{Broken, Checked, broken};
 use crate::tally::Tally;
 use crate::world::{SECOND, World, around};
 
-/// Rounds after which a world that is not at rest never will be.
+/// Max rounds: a world that is busy then never comes to rest.
 const MOST_ROUNDS: usize = 1_000;
-/// Rounds without anything to do, with time passing, before it counts as rest.
+/// Rounds without work, with time passing, that count as rest.
 const QUIET_ROUNDS: usize = 3;
-/// Turns in which an OMS looks after lines that are away.
+/// Turns in which an OMS checks for lines that are away.
 const LOOKS: u64 = 40;
 
 impl World {
-    /// Lets everything arrive, and holds the oracle's knowledge against the OMS's; then the operator looks after what
-    /// stays unknown, and all is held against each other once more.
+    /// Lets all messages arrive, and checks the OMS against the oracle. Then the operator resolves the orders that stay
+    /// unknown, and the check is repeated.
     pub fn settle(&mut self) -> Checked {
         self.calm()?;
         self.outlast_silence()?;
@@ -48,7 +48,7 @@ impl World {
         Ok(())
     }
 
-    /// What will come has come; then lines that are away are so for too long, and that is looked after, too.
+    /// Lets all messages arrive; then the lines that are still away are given up, and the rest is reached again.
     pub fn calm(&mut self) -> Checked {
         for _ in 0..MOST_ROUNDS {
             self.come_to_rest()?;
@@ -69,7 +69,7 @@ impl World {
                 return Ok(());
             }
         }
-        // More orders are in doubt than a slow line asks for in one pause between two questions.
+        // More orders are in doubt than a slow line can query in one pause between two questions.
         if self.is_silent() && self.asks_only() {
             self.tally.count("silent venues asked without a pause");
             return Ok(());
@@ -78,7 +78,7 @@ impl World {
         broken("all comes to rest", format!("the world does not: {waits} requests wait"))
     }
 
-    /// Returns whether what would leave next is a question, at each venue that requests wait for.
+    /// Returns whether the next request to leave is a question, at each venue with waiting requests.
     fn asks_only(&mut self) -> bool {
         let Some(oms) = self.host.sequencer() else { return false };
         let mut next = VENUES.iter().filter_map(|venue| oms.core().next_waiting(*venue));
@@ -114,7 +114,7 @@ impl World {
         }
         if done == 0 {
             self.host.clock.advance(SECOND / 2);
-            // A line is tried again in a while, and lets go in a while what waits for it.
+            // A line reconnects after a while, and after a while gives up the requests that wait for it.
             let is_restless = self.lines.iter().any(|line| line.by.as_ref().is_some_and(Lines::is_restless));
             let waits = self.host.terms.is_some() && self.host.sequencer().is_some_and(|oms| oms.queued() > 0);
             done += usize::from(is_restless || waits);
@@ -143,7 +143,7 @@ impl World {
         Ok(())
     }
 
-    /// Two replays, whose indices are laid out differently, come to where the OMS stands.
+    /// Checks that two replays, with differently laid out indices, reach the state of the OMS.
     fn check_replays(&mut self) -> Checked {
         let place = self.host.config.journal.place.clone();
         let Some(oms) = self.host.sequencer() else { return Ok(()) };
@@ -180,7 +180,7 @@ impl World {
         oms.core().live().filter(|order| order.status == OrdStatus::Unknown).map(|order| order.id).collect()
     }
 
-    /// The operator has asked the venue on the telephone.
+    /// Resolves orders as an operator does who has asked the venue by telephone.
     fn resolve(&mut self, orders: &[OrderId]) {
         for order in orders {
             let truth = self.oracle.told_by_venue(order.0);
@@ -203,13 +203,13 @@ impl World {
     }
 }
 
-/// What the journal says of triggers, and of lines.
+/// Triggers and line returns in the journal.
 #[derive(Default)]
 struct Fired {
     triggers: BTreeMap<u64, Trigger>,
     fired: BTreeSet<u64>,
     wrong: Option<(&'static str, String)>,
-    /// Requests that lines gave back.
+    /// Requests that lines returned.
     given_back: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The roll at a day's end, undone step by step: the files that a kill or a loss of power leaves between two of its file
+//! Undoes the roll at a day's end step by step, down to the files that a kill or a power loss leaves between two file
 //! operations.
 //!
 //! ```text
@@ -14,7 +14,7 @@ use crate::plan::Dice;
 
 /// Steps of the roll of one log.
 pub const STEPS: usize = 6;
-/// Where the marks in a log's header page begin: that of opened segments, and that of the synced end.
+/// Offsets of the marks in a log's header page: of opened segments, and of the synced end.
 const OPENED: usize = 1024;
 const SYNCED: usize = 2048;
 
@@ -24,8 +24,8 @@ struct Rolled {
     archived: PathBuf,
 }
 
-/// Undoes a drawn number of steps of the roll of the journal whose ended log began with the record `first`, and of the
-/// history beside it. Returns how many; those of the history come first, and none is undone behind a later record. No
+/// Undoes a drawn number of steps of the roll of the journal, whose ended log began with the record `first`, and of the
+/// history beside it. Returns the number; the history's steps are undone first, and none after a later record. No
 /// process may have the logs open.
 pub fn undo(journal: &Path, first: u64, dice: &mut Dice) -> usize {
     let drawn = dice.place(2 * STEPS + 1);
@@ -81,7 +81,7 @@ impl Rolled {
         });
     }
 
-    /// The file is made under another name.
+    /// Gives the file its temporary name, under which it was made.
     fn take_data(&self) {
         self.rename("data", "data.new");
     }

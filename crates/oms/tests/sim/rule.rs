@@ -1,16 +1,16 @@
-//! How it is told that a rule does not hold.
+//! Result of a check.
 
-/// What does not hold.
+/// A rule that was broken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Broken {
     pub rule: &'static str,
     pub what: String,
 }
 
-/// Whether all holds.
+/// Result of a check: a broken rule is the error.
 pub type Checked = Result<(), Broken>;
 
-/// Says what does not hold.
+/// Returns a broken rule as an error.
 pub fn broken<T>(rule: &'static str, what: impl Into<String>) -> Result<T, Broken> {
     Err(Broken { rule, what: what.into() })
 }

@@ -1,11 +1,11 @@
-//! Makes a failing plan shorter for as long as it fails.
+//! Shortens a failing plan for as long as it still fails.
 
 use crate::plan::Step;
 
-/// Plans that are tried at most.
+/// Max plans tried.
 const TRIES: usize = 1_500;
 
-/// A plan that still fails and of which no step can be left out, if the tries suffice to find it.
+/// Returns a plan that still fails and in which every step is needed, as far as the tries suffice.
 pub fn shrink(plan: &[Step], mut fails: impl FnMut(&[Step]) -> bool) -> Vec<Step> {
     let mut plan = plan.to_vec();
     let (mut chunk, mut tries) = (plan.len().div_ceil(2), 0);
@@ -21,7 +21,7 @@ pub fn shrink(plan: &[Step], mut fails: impl FnMut(&[Step]) -> bool) -> Vec<Step
                 at += chunk;
             }
         }
-        // One round without a gain at single steps is the end.
+        // A round of single steps without a gain ends the search.
         chunk = if chunk == 1 && is_shorter { 1 } else { chunk / 2 };
     }
     plan

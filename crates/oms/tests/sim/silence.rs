@@ -1,4 +1,4 @@
-//! Venues that stay silent: requests or reports are lost, and the OMS is told of no gap.
+//! Silent venues: requests or reports are lost, and the OMS is notified of no gap.
 
 use tickpath_market::{ExecType, ExecutionReport};
 use tickpath_oms::VenueWatch;
@@ -11,15 +11,15 @@ const WITHIN_NS: u64 = 2_000_000_000;
 
 /// Losses of a venue while it is silent.
 pub struct Silence {
-    /// One request in so many is lost; zero for none.
+    /// One request in this many is lost; zero for none.
     requests: u64,
-    /// One report in so many is lost; zero for none.
+    /// One report in this many is lost; zero for none.
     reports: u64,
     dice: Dice,
 }
 
-/// Returns the answers that the OMS of a seed expects of its venues. In every second seed it expects none, and no venue is
-/// silent there.
+/// Returns the answers that the OMS of a seed expects of its venues. In every second seed there are none, and no venue
+/// is silent.
 pub fn watch(seed: u64) -> Vec<VenueWatch> {
     if Dice::new(seed ^ 0x7369_6c65_6e74).one_in(2) {
         return Vec::new();
@@ -40,7 +40,7 @@ impl Silence {
         self.requests > 0 && self.dice.one_in(self.requests)
     }
 
-    /// Returns whether this report is lost. A changed fill never is: no answer is owed to the OMS that could reveal the loss.
+    /// Returns whether this report is lost. A changed fill never is: no outstanding answer could reveal the loss.
     pub fn loses_report(&mut self, report: &ExecutionReport) -> bool {
         let exec_type = ExecType::from_code(report.exec_type);
         let is_changed_fill = matches!(exec_type, Some(ExecType::TradeCancel | ExecType::TradeCorrect));

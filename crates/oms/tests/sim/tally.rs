@@ -1,4 +1,4 @@
-//! How often each thing happened: a fault that never comes proves nothing.
+//! Counts of all events: a fault that never occurs proves nothing.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,14 @@ use tickpath_oms::Notice;
 
 use crate::ends::Ends;
 
-/// Counts by name, and what survived.
+/// Counts by name, and results by kind of end.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tally {
     counts: BTreeMap<&'static str, u64>,
     pub ends: Ends,
 }
 
-/// What must have happened at least once in a whole run.
+/// Events that must occur at least once in a whole run.
 const MUST: &[&str] = &[
     "seeds",
     "starts",
@@ -156,7 +156,7 @@ impl Tally {
         self.counts.get(what).copied().unwrap_or(0)
     }
 
-    /// What never happened and must have.
+    /// Returns the required events that never occurred.
     pub fn missing(&self) -> Vec<&'static str> {
         MUST.iter().copied().filter(|what| self.get(what) == 0).collect()
     }

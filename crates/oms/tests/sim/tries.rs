@@ -1,20 +1,20 @@
-//! Orders that their venue refuses for now: the OMS sends each again, under another id.
+//! Orders that their venue rejects for now: the OMS sends each again, under another id.
 
 use std::collections::BTreeMap;
 
 /// The names under which orders have arrived at their venues.
 #[derive(Default)]
 pub struct Tries {
-    /// Orders by what their clients wrote on them.
+    /// Orders by the tag of their clients.
     by_tag: BTreeMap<u64, u64>,
-    /// Orders by each name but the first, which is their own id.
+    /// Orders by each later name; the first name is the order's own id.
     by_name: BTreeMap<u64, u64>,
-    /// The latest name of each.
+    /// The latest name of each order.
     latest: BTreeMap<u64, u64>,
 }
 
 impl Tries {
-    /// A new order arrives under this name.
+    /// Records a new order that arrived under this name.
     pub fn arrived(&mut self, tag: u64, name: u64) {
         let order = *self.by_tag.entry(tag).or_insert(name);
         if order != name {
@@ -23,23 +23,23 @@ impl Tries {
         self.latest.insert(order, name);
     }
 
-    /// The name under which what a client has sent arrived last.
+    /// Returns the last name under which a client's order arrived.
     pub fn latest_of(&self, tag: u64) -> Option<u64> {
         self.latest.get(self.by_tag.get(&tag)?).copied()
     }
 
-    /// The order that arrived under a name.
+    /// Returns the order that arrived under a name.
     pub fn order(&self, name: u64) -> u64 {
         self.by_name.get(&name).copied().unwrap_or(name)
     }
 
-    /// All names of an order, the latest first.
+    /// Returns all names of an order, the latest first.
     pub fn names(&self, order: u64) -> impl Iterator<Item = u64> + '_ {
         let later = self.by_name.iter().rev().filter(move |(_, of)| **of == order).map(|(name, _)| *name);
         later.chain([order])
     }
 
-    /// Whether another try has arrived since.
+    /// Returns whether another try has arrived since.
     pub fn is_over(&self, name: u64) -> bool {
         self.latest.get(&self.order(name)).is_some_and(|latest| *latest != name)
     }

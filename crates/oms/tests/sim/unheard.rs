@@ -1,48 +1,48 @@
-//! Orders of which a venue has lost a request or a report in silence, by the names under which the venue has them.
+//! Orders with a request or a report that a venue has lost silently, by their names at the venue.
 
 use std::collections::BTreeSet;
 
-/// The orders, and all that excuses one of them from being known again once its venue answers.
+/// The orders, and the reasons for which an order may stay in doubt although its venue answers.
 #[derive(Default)]
 pub struct Unheard {
     names: BTreeSet<u64>,
-    /// Orders that had ended or had fills when their venue's day ended: the venue has forgotten those.
+    /// Orders that had ended or had fills when their venue's day ended: the venue has forgotten them.
     forgotten: BTreeSet<u64>,
-    /// Orders that an operator has resolved: later fills are held against that word.
+    /// Orders that an operator has resolved: later fills contradict the operator's entry.
     resolved: BTreeSet<u64>,
-    /// Orders of which a cancel has arrived at their venue.
+    /// Orders whose cancel has arrived at their venue.
     canceled: BTreeSet<u64>,
-    /// The host has lost its power: the venue knows tries that the journal has lost.
+    /// The host has lost power: the venue knows tries that the journal has lost.
     is_power_lost: bool,
 }
 
 impl Unheard {
-    /// A request or a report of this order is lost.
+    /// Records a lost request or report of this order.
     pub fn note(&mut self, name: u64) {
         self.names.insert(name);
     }
 
-    /// The orders since the last rest.
+    /// Returns the orders since the last rest.
     pub fn names(&self) -> impl Iterator<Item = u64> + '_ {
         self.names.iter().copied()
     }
 
-    /// The world is at rest: each order was checked.
+    /// Clears the orders, which were all checked at a rest.
     pub fn rest(&mut self) {
         self.names.clear();
     }
 
-    /// A venue has ended its day, and forgets this order or its fills.
+    /// Records that a venue has ended its day and forgets this order or its fills.
     pub fn forget(&mut self, name: u64) {
         self.forgotten.insert(name);
     }
 
-    /// An operator resolves this order.
+    /// Records that an operator has resolved this order.
     pub fn resolve(&mut self, order: u64) {
         self.resolved.insert(order);
     }
 
-    /// The host loses its power.
+    /// Records a power loss of the host.
     pub fn lose_power(&mut self) {
         self.is_power_lost = true;
     }
@@ -52,12 +52,12 @@ impl Unheard {
         self.is_power_lost || self.forgotten.contains(&name) || self.resolved.contains(&name)
     }
 
-    /// A cancel of this order has arrived at its venue.
+    /// Records that a cancel of this order has arrived at its venue.
     pub fn cancel(&mut self, name: u64) {
         self.canceled.insert(name);
     }
 
-    /// Only cancels from here on count for [`Self::is_canceled`].
+    /// Clears the cancels: only later ones count for [`Self::is_canceled`].
     pub fn forget_cancels(&mut self) {
         self.canceled.clear();
     }

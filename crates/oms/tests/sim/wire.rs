@@ -1,12 +1,12 @@
-//! A line's wire: the OMS's end of it, which speaks the contract of `tickpath_venue`, and what is on its way.
+//! The wire of a line: the OMS's end, which implements the contract of `tickpath_venue`, and the messages in flight.
 //!
 //! ```text
 //!   agent ── SimLine::send ──> to_venue ──take──> │ venue │
 //!   agent <── SimLine::poll ── there <──deliver── to_oms  │
 //! ```
 //!
-//! Where it is cut, the first part of what was on it arrives, each way. Of what an OMS sends without having noticed nothing
-//! arrives.
+//! A cut delivers the first part of the messages in flight, in each direction. Requests that an OMS sends before it
+//! detects the cut never arrive.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::BorrowedFd;
@@ -21,41 +21,41 @@ use crate::clock::SimClock;
 use crate::rule::Broken;
 
 const SECOND: u64 = 1_000_000_000;
-/// What a process may look at the clock between its check of an age and the sending.
+/// Time for clock readings of a process between its check of an age and the sending.
 const LOOKS_NS: u64 = 1_000;
 
-/// The wire of one line; clones are the same one.
+/// The wire of one line; clones share it.
 #[derive(Clone)]
 pub struct Wire(Arc<Mutex<OnWire>>);
 
-/// What is on a wire, and who is at its ends.
+/// Messages on a wire, and the state of both ends.
 pub struct OnWire {
     pub state: State,
-    /// The venue's end: whether anybody listens.
+    /// The venue's end refuses connections.
     pub is_refused: bool,
     is_full: bool,
     pub to_venue: VecDeque<(u64, Request)>,
     pub to_oms: VecDeque<Said>,
-    /// What has arrived at the OMS's end.
+    /// Messages that have arrived at the OMS's end.
     pub there: VecDeque<Said>,
-    /// All reports below this number are journaled, as the OMS says.
+    /// All reports below this number are journaled, as the OMS has confirmed.
     pub confirmed: u64,
-    /// Why it has ended, and the OMS has not noticed.
+    /// Reason of the end of the connection, until the OMS detects it.
     lost: Option<&'static str>,
     flow: Flow,
     clock: SimClock,
 }
 
-/// Where a wire is.
+/// State of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     Ended,
-    /// The OMS has said who it is, and what it lacks.
+    /// The OMS has sent its identity and its next numbers.
     Asking(Resume),
     Open,
 }
 
-/// What a venue says.
+/// A message from a venue.
 #[derive(Debug, Clone, Copy)]
 pub enum Said {
     Up(Option<u64>, Option<u64>),
@@ -63,21 +63,22 @@ pub enum Said {
     Report(u64, ExecutionReport),
 }
 
-/// What an OMS may send on this line, and what it has sent.
+/// Limits of a line, and the requests sent on it.
 struct Flow {
     rate: usize,
     window: usize,
-    /// Between which times each of the last requests was given to the line.
+    /// For each of the last requests, the interval in which it was handed to the line.
     given: VecDeque<(u64, u64)>,
     unproven: VecDeque<u64>,
-    /// By account, in nanoseconds: how old a new order or a replace may be; as far as that is known.
+    /// Max age of a new order or a replace by account, in nanoseconds, if known.
     ages: BTreeMap<AccountId, u64>,
     polled: u64,
     broken: Option<Broken>,
 }
 
 impl Wire {
-    /// Of a line that takes so many requests in a second, if that is limited, and so many without proof.
+    /// Makes the wire of a line with this rate limit per second (zero for none) and this window of unconfirmed
+    /// requests.
     pub fn new(rate: u32, window: u32, clock: SimClock) -> Self {
         let (given, unproven) = (VecDeque::new(), VecDeque::new());
         let (ages, rate, window) = (BTreeMap::new(), rate as usize, window as usize);
@@ -100,18 +101,18 @@ impl Wire {
         self.0.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// The host is another one.
+    /// Sets the clock of a new boot of the host.
     pub fn set_clock(&self, clock: SimClock) {
         self.lock().clock = clock;
     }
 
-    /// These limits hold from here on.
+    /// Sets the limits in force from now on.
     pub fn set_accounts(&self, accounts: &[AccountLimits]) {
         let limited = accounts.iter().filter(|limits| limits.max_request_age_ns > 0);
         self.lock().flow.ages = limited.map(|limits| (limits.account, limits.max_request_age_ns)).collect();
     }
 
-    /// The OMS's end, of a process that has just begun.
+    /// Returns the OMS's end, for a process that has just begun.
     pub fn end(&self) -> SimLine {
         let mut on = self.lock();
         (on.flow.polled, on.lost) = (on.clock.ticks(), None);
@@ -122,18 +123,18 @@ impl Wire {
 }
 
 impl OnWire {
-    /// The connection is gone.
+    /// Ends the connection.
     pub fn lose(&mut self, why: &'static str) {
         (self.state, self.lost) = (State::Ended, Some(why));
     }
 
-    /// The socket takes nothing, or all that is sent. What a full one delays is not held against a rate: that counts what is
-    /// given to the line.
+    /// Sets whether the socket is full. A line with a rate limit is never full, because the limit counts requests as
+    /// handed to the line, and a full socket delays them.
     pub fn set_full(&mut self, is_full: bool) {
         self.is_full = is_full && self.flow.rate == 0;
     }
 
-    /// What does not hold of what was sent.
+    /// Returns the rule that a sent request broke.
     pub fn take_broken(&mut self) -> Option<Broken> {
         self.flow.broken.take()
     }
@@ -142,7 +143,7 @@ impl OnWire {
 impl Flow {
     fn send(&mut self, number: u64, now: u64, request: &Request) {
         self.unproven.push_back(number);
-        // What follows its order needs no room in the window.
+        // A request that follows its order needs no room in the window.
         if matches!(request, Request::New(_)) && self.unproven.len() > self.window {
             let what = format!("{} requests have no proof: {:?}", self.unproven.len(), self.unproven);
             self.broken = Some(Broken { rule: "a line's window holds", what });
@@ -150,7 +151,7 @@ impl Flow {
         if self.rate == 0 {
             return;
         }
-        // It was given to the line since the last turn.
+        // The request was handed to the line since the last turn.
         self.given.push_back((self.polled, now));
         if self.given.len() > self.rate {
             let first = self.given.pop_front().map_or(0, |(from, _)| from);
@@ -220,7 +221,7 @@ impl Line for SimLine {
         on.flow.polled = on.clock.ticks();
         let (there, lost) = (std::mem::take(&mut on.there), on.lost.take());
         there.iter().for_each(|said| on.flow.hear(said));
-        // In front of the sequencer nothing is locked: it may be killed there.
+        // No lock is held in front of the sequencer: the OMS may be killed there.
         drop(on);
         for said in &there {
             take(match said {

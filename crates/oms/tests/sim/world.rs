@@ -1,4 +1,4 @@
-//! The world: host, clients, operator, lines, and the oracle that looks on. One thread, one plan.
+//! The world: host, clients, operator, lines, and the observing oracle. One thread, one plan.
 
 use tickpath_clock::Clock;
 use tickpath_market::{NewOrder, OrderId, Price, Request, Side, SymbolId, Trade, TriggerPriceType};
@@ -22,7 +22,7 @@ use crate::tally::Tally;
 
 pub const SECOND: u64 = 1_000_000_000;
 
-/// Everything.
+/// All parts of a simulation.
 pub struct World {
     pub host: Host,
     pub clients: Vec<Client>,
@@ -31,17 +31,17 @@ pub struct World {
     pub oracle: Oracle,
     pub tally: Tally,
     pub plant: Option<Plant>,
-    /// What happened, for whoever reads a failing plan.
+    /// Log of events, for a reader of a failing plan.
     pub story: Option<Vec<String>>,
-    /// The OMS was not up since the power was lost.
+    /// The OMS has not been up since the last power loss.
     pub is_after_power: bool,
-    /// What the OMS was ended by, if it was, and has not come back from.
+    /// Kind of the OMS's last end, until it is up again.
     pub end: Option<End>,
-    /// Ends of days in the journal before the one in which the OMS died, if it did and has not come back.
+    /// Ended days in the journal before the one in which the OMS was killed, until it is up again.
     pub days_before: Option<u64>,
 }
 
-/// What came of a plan.
+/// Result of a plan.
 pub struct Outcome {
     pub tally: Tally,
     pub story: Vec<String>,
@@ -49,7 +49,7 @@ pub struct Outcome {
     pub digest: u64,
 }
 
-/// Runs a plan from an empty disk to a last rest.
+/// Runs a plan from an empty disk to a final rest.
 pub fn run(seed: u64, plan: &[Step], plant: Option<Plant>, is_told: bool) -> Outcome {
     let mut world = World::new(seed, plant, is_told);
     let lived = world.live(plan);
@@ -59,7 +59,7 @@ pub fn run(seed: u64, plan: &[Step], plant: Option<Plant>, is_told: bool) -> Out
     Outcome { tally, story: story.unwrap_or_default(), broken: lived.err(), digest }
 }
 
-/// Looks at the whole world but one part of it.
+/// Borrows the observers of the world, apart from one part of it.
 macro_rules! around {
     ($world:ident) => {
         &mut Around {
@@ -213,7 +213,7 @@ impl World {
         is_sent
     }
 
-    /// More than a venue's lane holds, in as many parts as the client's lane takes.
+    /// Sends more orders than a venue's lane holds, in as many parts as the client's lane takes.
     fn burst(&mut self, dice: &mut Dice) -> Checked {
         self.tally.count("bursts");
         let client = dice.place(self.clients.len());
@@ -245,7 +245,7 @@ impl World {
         Ok(heard)
     }
 
-    /// Turns of the OMS; it may be killed in the last one.
+    /// Runs turns of the OMS, which may be killed in the last one.
     pub fn turns(&mut self, turns: u64, kill_at: u64) -> Checked {
         for turn in 1..=turns {
             let was_up = self.host.is_up();
@@ -261,7 +261,7 @@ impl World {
         Ok(())
     }
 
-    /// What the OMS must never do is to give up.
+    /// Counts the notices and turns an error of the OMS into a broken rule: the OMS must never give up.
     pub fn noted<T>(&mut self, done: Result<T, OmsError>) -> Result<T, Broken> {
         for notice in self.host.news() {
             self.tally.notice(&notice);
@@ -304,10 +304,10 @@ impl World {
         Ok(())
     }
 
-    /// What goes wrong where a venue is reached by lines.
+    /// Applies a fault of lines, if a venue is reached by lines.
     fn on_lines(&mut self, act: Act, dice: &mut Dice) -> Checked {
         let Some(place) = self.host.terms.as_ref().map(|terms| terms.place) else { return Ok(()) };
-        // Something is on its way, or nothing happens.
+        // A fault needs requests in flight to have an effect.
         for _ in 0..dice.below(5) {
             self.ask([Act::Order, Act::Order, Act::Cancel, Act::Replace][dice.place(4)], dice);
         }
@@ -325,7 +325,7 @@ impl World {
         }
     }
 
-    /// The gateways tell the OMS what was lost on their wires.
+    /// Notifies the OMS of the losses on the gateways' wires.
     pub fn tell_losses(&mut self) -> Checked {
         for at in 0..self.lines.len() {
             let Line { id, untold, lanes, .. } = &self.lines[at];
@@ -340,7 +340,7 @@ impl World {
         Ok(())
     }
 
-    /// The market moves, and trades there; the OMS may be killed while it hears of that.
+    /// Moves the market with a trade; the OMS may be killed while it reads the tick.
     pub fn tick(&mut self, symbol: u32, middle: i64, kill_at: u64) -> Checked {
         let tick = top(symbol, middle);
         let trade = Trade { price: Price::from_whole(middle), symbol: SymbolId(symbol), ..Trade::default() };
@@ -369,7 +369,7 @@ impl World {
         if !self.host.is_up() && dice.one_in(2) {
             return self.start(0);
         }
-        // Who comes before the lanes are there comes again.
+        // A process that comes before the lanes exist comes again.
         match dice.below(if self.host.terms.is_some() { 4 } else { 3 }) {
             3 => self.lines_come_back(dice),
             0 => drop(self.lines[dice.place(VENUES.len())].join(&self.host.config.lanes, &self.host.clock)),
@@ -379,7 +379,7 @@ impl World {
         Ok(())
     }
 
-    /// A venue is there again, its sockets take what is sent, or a line is back that was thought gone for good.
+    /// Restarts a venue, frees its sockets, or returns a line that seemed lost for good.
     fn lines_come_back(&mut self, dice: &mut Dice) {
         for lines in self.lines.iter_mut().filter_map(|line| line.by.as_mut()) {
             match dice.below(4) {
@@ -399,7 +399,7 @@ impl World {
         }
     }
 
-    /// A desk says otherwise who may trade, and a running OMS takes it at once; one that is away takes it when it starts.
+    /// Changes a session's right to trade: a running OMS takes it at once, a stopped one at its start.
     fn change_rights(&mut self, dice: &mut Dice) -> Checked {
         let session = dice.below(SESSIONS.into()) as u16;
         let may_trade = dice.one_in(2);
@@ -411,7 +411,7 @@ impl World {
         Ok(())
     }
 
-    /// A desk says otherwise how much may be done.
+    /// Changes the limits of the desk.
     fn change_limits(&mut self, dice: &mut Dice) -> Checked {
         self.oracle.limits.end();
         self.host.terms.iter().for_each(|terms| terms.set_accounts(&[]));
@@ -423,8 +423,8 @@ impl World {
         Ok(())
     }
 
-    /// A desk gives the symbols each other's numbers. A running OMS refuses that while anything bears one of them, and the
-    /// desk goes back; one that is away judges it when it starts.
+    /// Swaps the numbers of the symbols in the desk. A running OMS refuses that while a number is in use, and the desk
+    /// reverts; a stopped OMS decides at its start.
     fn renumber(&mut self, dice: &mut Dice) -> Checked {
         self.host.renumber();
         let desk = self.host.config.desk.clone();
@@ -449,8 +449,8 @@ impl World {
         Ok(())
     }
 
-    /// Has a running OMS take the desk, in the middle of which it may be killed: how much has changed, and the id of the last
-    /// record, if it was not.
+    /// Loads the desk into a running OMS, which may be killed meanwhile. Returns the number of changes and the id of
+    /// the last record, if the OMS was not killed.
     fn define(&mut self, dice: &mut Dice) -> Result<Option<(usize, OrderId)>, Broken> {
         let desk = self.host.config.desk.clone();
         let kill_at = if dice.one_in(3) { 1 + dice.below(4) } else { 0 };
@@ -474,7 +474,7 @@ impl World {
         }
     }
 
-    /// What must hold at any time.
+    /// Checks the rules that hold at any time.
     pub fn watch(&mut self) -> Checked {
         self.lines.iter().filter_map(|line| line.by.as_ref()).try_for_each(Lines::check)?;
         let Some(oms) = self.host.sequencer() else { return Ok(()) };
@@ -483,7 +483,7 @@ impl World {
     }
 }
 
-/// A request in a few words.
+/// Describes a request in a few words.
 fn brief(request: &Request) -> String {
     let id = request.client_order_id();
     match request {

@@ -1,4 +1,4 @@
-//! New orders that a venue refuses with a code after which they are tried again.
+//! New orders that a venue rejects with a code for which the retry rules resend them.
 
 use tickpath_market::{ExecId, ExecType, ExecutionReport, OrdStatus, OrderId, Price, Request, Side, TimeInForce};
 use tickpath_orders::{
@@ -11,7 +11,7 @@ use crate::scene::{Scene, VENUE, amended, fill, order, said};
 const BUSY: u16 = 77;
 const WRONG: u16 = 78;
 
-/// A scene in which an order that is refused with [`BUSY`] is tried again, so often.
+/// Returns a scene with one retry rule: code [`BUSY`], this action, and a max number of retries.
 fn scene(action: u8, times: u8) -> Scene {
     let mut scene = Scene::new();
     scene.say(Input::Reject(RejectRule { venue: VENUE, code: BUSY, action, times, reserved: 0 }));
@@ -24,7 +24,7 @@ fn refused(id: u64, reason: u16) -> ExecutionReport {
     ExecutionReport { reason, status, ..said(id, ExecType::Rejected, id, 1, 0, 0) }
 }
 
-/// Lets what waits go, and gives the id by which the venue knows the new order that left.
+/// Releases the request that waits longest, and returns the id under which the venue knows the new order.
 #[track_caller]
 fn left(scene: &mut Scene) -> u64 {
     assert!(scene.release(), "something waits");
@@ -46,7 +46,7 @@ fn a_refused_order_waits_is_checked_and_goes_again_under_another_id() {
     assert_ne!(again, id);
     let [Request::New(before), Request::New(after)] = [first[0], scene.sent_on()[0]] else { panic!("new orders") };
     assert_eq!(tickpath_market::NewOrder { client_order_id: before.client_order_id, ..after }, before, "all else");
-    // From now on the venue knows it by the later id, and its client by its own.
+    // From now on the venue uses the id of the retry, and the client its own.
     scene.hear(said(again, ExecType::New, again, 1, 0, 10));
     assert_eq!((scene.told()[0].order_id.0, scene.state(id)), (id, OrdStatus::New));
     scene.replace(2, 1, 101, 12);
@@ -99,7 +99,7 @@ fn once_too_often_and_any_other_code_is_the_end() {
     let other = scene.order(2, Side::Buy, 100, 10);
     scene.hear(refused(other, WRONG));
     assert_eq!((scene.state(other), scene.counts().rejected, scene.bought()), (OrdStatus::Rejected, 2, (0, 0)));
-    // A rule that has ended holds no more.
+    // A retry rule that has ended no longer applies.
     scene.say(Input::Ended(Ended { kind: RecordKind::Reject.code(), id: VENUE.0.into(), session: BUSY, reserved: 0 }));
     let last = scene.order(3, Side::Buy, 100, 10);
     scene.hear(refused(last, BUSY));
@@ -139,7 +139,7 @@ fn nothing_is_tried_again_behind_a_cancel_nor_what_was_more_than_refused() {
         scene.say(Input::Reject(RejectRule { venue: VENUE, code: BUSY, action: GIVE_UP, times: 9, reserved: 0 }));
         scene.hear(refused(id, BUSY));
     });
-    // Of a venue without numbers a refusal has none.
+    // A rejection from a venue without sequence numbers carries none.
     let mut plain = scene(RETRY, 9);
     plain.say(Input::Venue(VenueRules { numbered: 0, ..VenueRules::of(VENUE) }));
     let id = plain.order(1, Side::Buy, 100, 10);
@@ -172,7 +172,7 @@ fn a_try_that_is_denied_is_told_under_the_id_that_its_client_knows() {
     assert!(scene.release());
     let denied: Vec<u64> = scene.out.iter().filter_map(denied_id).collect();
     assert_eq!(denied, [id]);
-    // Its venue knows the first try: what it says of that is of no stranger.
+    // The venue knows the first try, so a report about that id is not a stranger's.
     let duplicates = scene.counts().duplicates;
     scene.hear(refused(id, BUSY));
     assert_eq!((scene.core.foreign_count(), scene.counts().duplicates), (0, duplicates + 1));
@@ -206,7 +206,7 @@ fn a_saved_core_and_another_day_know_its_ids() {
     let mut scene = scene(RETRY, 3);
     let kept =
         tickpath_market::NewOrder { time_in_force: TimeInForce::GoodTillCancel.code(), ..order(1, Side::Buy, 100, 10) };
-    // Another one before it, so that its place changes with the day.
+    // An earlier order, so that the index of the retried order changes with the day.
     let other = scene.order(9, Side::Sell, 100, 1);
     scene.hear(said(other, ExecType::New, other, 1, 0, 1));
     let id = scene.request(Request::New(kept));
@@ -235,7 +235,7 @@ fn a_saved_core_and_another_day_know_its_ids() {
     assert_eq!(scene.canceled(), [again]);
 }
 
-/// Money has changed hands, whatever the venue said before.
+/// A reported fill counts, whatever the venue reported before.
 #[test]
 fn a_fill_of_a_refused_try_is_booked_once_and_its_order_is_in_doubt() {
     let check = |name: &str, has_left: bool| {
@@ -267,7 +267,7 @@ fn a_fill_of_a_refused_try_is_booked_once_and_its_order_is_in_doubt() {
     check("the later try waits here", false);
 }
 
-/// An order that has just left for the first time, and then a start on this boot of the host: 1 is the same one.
+/// Sends a new order once, then starts the OMS again on the host's boot `boot` (1 is the boot that sent the order).
 fn restarted(level: u8, boot: u8) -> (Scene, u64) {
     restarted_with(level, boot, |_| {})
 }
@@ -282,7 +282,7 @@ fn restarted_with(level: u8, boot: u8, before: impl FnOnce(&mut Scene)) -> (Scen
     (scene, id)
 }
 
-/// The refusal and the next try may both be in what the journal has lost, and nobody knows the id of that try.
+/// The journal may have lost both the rejection and the retry; then the core does not know the retry's id.
 #[test]
 fn a_refusal_is_no_end_of_what_may_have_been_tried_again_in_a_lost_tail() {
     type Hears = fn(&mut Scene, u64);
@@ -312,12 +312,12 @@ fn a_refusal_is_no_end_of_what_may_have_been_tried_again_in_a_lost_tail() {
         let lost = OrderId::new(1, scene.sequence).0;
         scene.hear_exactly(ReportRecord { source: VENUE, ..scene.agreeing(fill(lost, 1, 10, 10, 0)) });
         assert_eq!((scene.bought(), scene.counts().strangers), ((0, 10), 1));
-        // Nobody can tell whose fill that is: that it is three times as large now makes no known order larger.
+        // The fill belongs to no known order, so its correction to three times the quantity changes no exposure.
         let corrected = amended(lost, ExecType::TradeCorrect, 10, 2, 30, 30, 0);
         scene.hear_exactly(ReportRecord { source: VENUE, ..scene.agreeing(corrected) });
         assert_eq!((scene.bought(), scene.counts().strangers), ((0, 10), 2));
     });
-    // Of an order that nobody has put in doubt yet.
+    // An order that is not in doubt yet.
     let (mut scene, id) = restarted(0, 2);
     assert_eq!(scene.hear(refused(id, BUSY)), Some(OrdStatus::Unknown));
     assert_eq!((scene.told()[0].exec_type, scene.asked()), (ExecType::OrderStatus.code(), vec![id]));
@@ -348,7 +348,7 @@ fn what_waited_or_was_tried_again_before_the_tail_may_have_been_tried_once_more_
 
 #[test]
 fn a_refusal_is_the_end_where_no_later_try_can_have_left() {
-    // The same boot of the host has lost nothing, nor has a session whose orders wait for the disk.
+    // Nothing is lost in a restart on the same boot of the host, or by a session whose orders wait for the disk.
     for (level, boot) in [(0, 1), (1, 2)] {
         let (mut scene, id) = restarted(level, boot);
         scene.hear(refused(id, BUSY));
@@ -357,12 +357,12 @@ fn a_refusal_is_the_end_where_no_later_try_can_have_left() {
         scene.doubt(LOST_REQUESTS);
         assert_eq!(scene.answer(id, OrdStatus::Rejected, 1, 0, 0), Some(OrdStatus::Rejected), "level {level}");
     }
-    // The venue never tries again.
+    // The retry rule of the venue says never to retry.
     let (mut scene, id) = restarted_with(0, 2, |scene| {
         scene.say(Input::Reject(RejectRule { venue: VENUE, code: BUSY, action: GIVE_UP, times: 9, reserved: 0 }));
     });
     assert_eq!(scene.hear(refused(id, BUSY)), Some(OrdStatus::Rejected));
-    // It was heard of before.
+    // The venue reported the order before the restart.
     let mut heard = self::scene(RETRY, 3);
     heard.boot(1, 1);
     let id = heard.order(1, Side::Buy, 100, 10);
@@ -392,7 +392,8 @@ fn what_its_venue_works_was_never_tried_again() {
     }
 }
 
-/// A venue that numbers would have numbered its refusal; another one may not remember it.
+/// A venue with sequence numbers would have numbered its rejection; another venue may have forgotten the rejected
+/// order.
 #[test]
 fn what_its_venue_never_heard_of_is_over_if_the_venue_numbers_its_refusals() {
     for (numbered, expected) in [(1, OrdStatus::Rejected), (0, OrdStatus::Unknown)] {
@@ -405,7 +406,7 @@ fn what_its_venue_never_heard_of_is_over_if_the_venue_numbers_its_refusals() {
     }
 }
 
-/// The journal goes on where the lost tail began, and what it takes there has the ids of another start.
+/// The journal resumes where the lost tail began, and the records there have ids of a new epoch.
 #[test]
 fn the_id_of_a_lost_try_is_given_to_nothing_else() {
     let (mut scene, id) = restarted(0, 2);

@@ -1,11 +1,11 @@
-//! What bears a number: orders, positions, triggers, foreign reports, requests, kill switches, each until it is gone.
+//! References to an id (orders, positions, triggers, foreign reports, requests, kill switches), each until it is gone.
 
 use tickpath_market::{AccountId, ExecutionReport, OrderId, Side, SymbolId, VenueId};
 use tickpath_orders::{Bearer, DayEnd, Input, KILL_SESSION, KILL_SYMBOL, Kill, ReportRecord};
 
 use crate::scene::{ACCOUNT, SYMBOL, Scene, VENUE, fill};
 
-/// What bears the symbol, the account, the venue and the session of a scene.
+/// Returns the holders of a reference to the symbol, the account, the venue and the session of a scene.
 fn bearers(scene: &Scene) -> [Option<Bearer>; 4] {
     let core = &scene.core;
     [

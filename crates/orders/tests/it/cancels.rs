@@ -1,4 +1,4 @@
-//! Cancels of many orders at once: of a kill, of a session that is lost, of a mass cancel.
+//! Cancels of many orders at once: by a kill switch, by a lost session, by a mass cancel.
 
 use tickpath_market::{AccountId, ExecType, NewOrder, OrdStatus, OrderId, Request, Side, SymbolId};
 use tickpath_orders::{
@@ -11,8 +11,8 @@ use crate::scene::{ACCOUNT, SYMBOL, Scene, VENUE, fill, instrument, order, said,
 const OTHER_ACCOUNT: AccountId = AccountId(8);
 const OTHER_SYMBOL: SymbolId = SymbolId(4);
 
-/// Orders of two accounts, two symbols and two sessions: 0 to 7, a bit each. All rest at the venue but the last, which
-/// is on its way.
+/// Returns eight orders over two accounts, two symbols and two sessions, one bit of the index each. All rest at the
+/// venue but the last, which is in flight.
 fn eight() -> (Scene, Vec<u64>) {
     let mut scene = Scene::new();
     scene.say(Input::Account(AccountLimits { account: OTHER_ACCOUNT, ..wide() }));
@@ -32,7 +32,7 @@ fn eight() -> (Scene, Vec<u64>) {
     (scene, ids)
 }
 
-/// Says something that cancels exactly the orders that are meant, in the order of their ids.
+/// Applies an input and checks that it cancels exactly the orders that `is_meant` selects, in the order of their ids.
 #[track_caller]
 fn check(name: &str, say: impl Fn(&mut Scene), is_meant: fn(usize) -> bool) {
     let (mut scene, ids) = eight();
@@ -194,7 +194,7 @@ mod by_order_id {
         scene.request(Request::Cancel(CancelOrder { client_order_id, order_id, ..Default::default() }))
     }
 
-    /// Who was told what: session, its id, how the order stands.
+    /// Returns the reports of the last input: session, order id, exec type and status.
     fn heard(scene: &Scene) -> Vec<(u16, u64, ExecType, OrdStatus)> {
         let of = |output: &Output| match output {
             Output::Report { session, report } => Some((

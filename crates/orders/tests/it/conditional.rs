@@ -1,4 +1,4 @@
-//! Orders with a trigger: what holds while they are armed, when they fire, and after.
+//! Orders with a trigger: checks while they are armed, when they fire, and after.
 
 use tickpath_market::{
     AccountId, ClientOrderId, Condition, ConditionalOrder, ExecId, ExecType, ExecutionReport, NewOrder, OrdStatus,
@@ -142,7 +142,7 @@ fn it_is_refused_on_arrival_by_rights_and_form_alone() {
     scene.arm(7, 100, 1);
     assert_eq!(scene.denial(), Some((Denial::RequestAge, 50, 101)));
     scene.sent = None;
-    // Far from the market, over position and credit: that is asked when it fires.
+    // Far from the market, and over the limits of position and credit: these checks run when the order fires.
     let first = scene.arm(8, 180, 9);
     let second = scene.arm(9, 101, 2);
     scene.arm(10, 100, 1);
@@ -307,7 +307,7 @@ fn a_failed_disk_refuses_what_is_armed() {
     assert_eq!(scene.denial(), Some((Denial::DiskFailed, 0, 1)));
 }
 
-/// A core with an armed order, after a start; the host has booted since, or not.
+/// Returns a core with an armed order after a restart of the OMS, with or without a reboot of the host.
 fn restarted(boot: u8, level: u8) -> (Scene, u64) {
     let mut scene = Scene::new();
     scene.say(Input::Session(SessionRules { session: 1, level, ..Default::default() }));
@@ -337,7 +337,7 @@ fn after_a_boot_of_the_host_its_venue_is_asked_whether_it_has_fired() {
     assert_eq!(scene.asked(), [id]);
     scene.fire(id);
     assert!(scene.out.is_empty(), "what may have fired fires no more");
-    // From before the loss.
+    // An answer from before the loss.
     let record = scene.agreeing(crate::scene::stands(id, OrdStatus::Rejected, 1, 0, 0, 0));
     let report = tickpath_market::ExecutionReport { side: 0, ..record.report };
     scene.hear_exactly(tickpath_orders::ReportRecord { report, ..record });
@@ -396,7 +396,7 @@ fn a_venue_that_speaks_of_an_armed_order_contradicts_it() {
     assert!(scene.out.is_empty(), "what may be working never fires");
 }
 
-/// What has fired is a new order like any: its venue's codes say whether it is tried again.
+/// A fired order is a new order like any other: the retry rules of its venue apply.
 #[test]
 fn what_its_venue_refuses_for_now_is_tried_again() {
     let mut scene = Scene::new();
@@ -412,7 +412,7 @@ fn what_its_venue_refuses_for_now_is_tried_again() {
     assert_ne!(new.client_order_id.0, id);
 }
 
-/// It may have fired in what the journal has lost, have been refused, and have left again.
+/// In the lost tail of the journal the order may have fired, been rejected, and left again.
 #[test]
 fn a_refusal_of_what_may_have_fired_is_no_end_if_it_may_have_been_tried_again() {
     let check = |numbered: u8, status: Option<u64>, expected: OrdStatus| {
@@ -455,7 +455,8 @@ fn nobody_enters_a_fill_of_what_never_left() {
     assert!(scene.is_armed(id) && scene.out.is_empty());
 }
 
-/// It may have fired when the power went; that its venue never had it is heard only after its day.
+/// The order may have fired before the power loss, and its venue reports only after the day's end that it never had the
+/// order.
 #[test]
 fn what_was_in_doubt_over_the_end_of_its_day_is_armed_no_more() {
     let (mut scene, id) = restarted(2, 0);

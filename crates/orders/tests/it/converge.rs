@@ -7,12 +7,12 @@ use tickpath_orders::{OrderView, PositionView};
 use crate::dice::{Dice, seed};
 use crate::scene::{Scene, amended, fill, said};
 
-/// Client ids of the order, the replace, the cancel.
+/// Client ids of the order, the replace and the cancel.
 const ORDER: u64 = 1;
 const REPLACE: u64 = 2;
 const CANCEL: u64 = 3;
 
-/// What an order and its requests are called in a story.
+/// Ids of an order and of its requests in a story.
 #[derive(Clone, Copy)]
 struct Ids {
     order: u64,
@@ -22,8 +22,8 @@ struct Ids {
 
 type Story = fn(Ids) -> Vec<ExecutionReport>;
 
-/// What a venue says of an order of 10 at 100 that is asked to be 8 at 101 and then to be canceled, told in time; and
-/// where it ends.
+/// Stories: a name, the final status, and a venue's reports in the order of time. In each the order is 10 at 100, its
+/// replace asks for 8 at 101, and its cancel follows.
 const STORIES: &[(&str, OrdStatus, Story)] = &[
     ("filled before both", OrdStatus::Filled, |i| {
         vec![
@@ -152,7 +152,7 @@ fn an_honest_story_ends_where_the_venue_ends_and_is_no_contradiction() {
     for &(name, status, story) in STORIES {
         let scene = told(story, |_| {});
         let order = scene.core.order(tickpath_market::OrderId(ids(&scene).order)).unwrap();
-        // The client's requests that no story answers are still on their way.
+        // Requests of the client that no report of the story answers are still outstanding.
         let shown = if order.status == OrdStatus::PendingCancel { OrdStatus::Filled } else { order.status };
         assert_eq!(shown, status, "{name}");
         let counts = scene.counts();
@@ -176,7 +176,7 @@ fn check(name: &str, story: Story, shuffle: u64, duplicates: usize) {
     assert_eq!(scene.counts().contradictions, 0, "{name}, shuffle {shuffle}, duplicates {duplicates}");
 }
 
-/// A scene in which all reports of a story have arrived.
+/// Returns a scene in which all reports of a story have arrived, in the order that `arrange` gives them.
 fn told(story: Story, arrange: impl FnOnce(&mut Vec<ExecutionReport>)) -> Scene {
     let mut scene = Scene::new();
     scene.order(ORDER, Side::Buy, 100, 10);
@@ -191,7 +191,7 @@ fn told(story: Story, arrange: impl FnOnce(&mut Vec<ExecutionReport>)) -> Scene 
     scene
 }
 
-/// The first requests after a scene's definitions.
+/// Returns the ids of the first three requests after a scene's definitions.
 fn ids(scene: &Scene) -> Ids {
     let order = (1..).find(|&id| scene.core.order(tickpath_market::OrderId(id)).is_some()).unwrap();
     Ids { order, replace: order + 1, cancel: order + 2 }
@@ -205,7 +205,7 @@ fn named(exec: u64, fill: ExecutionReport) -> ExecutionReport {
     ExecutionReport { exec_id: ExecId(exec), ..fill }
 }
 
-/// A venue tells with an amendment that the order has ended.
+/// Returns the amendment with the status of an ended order.
 fn canceled(amendment: ExecutionReport) -> ExecutionReport {
     ExecutionReport { status: OrdStatus::Canceled.code(), ..amendment }
 }

@@ -1,4 +1,4 @@
-//! Caps of what an account has open: its orders by number, and by value with what it traded.
+//! Caps on an account's open orders: their number, and their value together with the traded value.
 
 use tickpath_market::{ExecType, NewOrder, OrdStatus, OrderType, Price, Request, Side};
 use tickpath_orders::{AccountLimits, DayEnd, Denial, Input};

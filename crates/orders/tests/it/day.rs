@@ -1,4 +1,4 @@
-//! The end of a day: what is done is forgotten, and nothing that still matters.
+//! The end of a day: finished orders are forgotten, and everything that still matters is kept.
 
 use tickpath_market::{ExecType, NewOrder, OrdStatus, OrderId, Request, Side, TimeInForce};
 use tickpath_orders::{DayEnd, Denial, Input, KILL_ALL, Kill, LOST_REPORTS};
@@ -150,8 +150,9 @@ fn what_waits_of_an_order_that_stays_still_goes() {
     assert_eq!((scene.canceled(), scene.core.waiting(VENUE)), (vec![id], 0));
 }
 
-/// Ten days of 10,000 orders: each third is filled, each third canceled, each third expires; one a day is good till
-/// canceled. What expired is known for a day. Nothing that is done slows or fills the next day, so the same ids work each day.
+/// Ten days of 10,000 orders: a third filled, a third canceled, a third expired (known for one more day), and one order
+/// a day that is good till canceled. Finished orders neither slow nor fill the next day, so the same client ids work
+/// each day.
 #[test]
 fn ten_days_leave_what_is_open_and_right_positions() {
     let mut scene = Scene::new();

@@ -1,6 +1,6 @@
-//! Random numbers from a seed that is printed.
+//! Random numbers from a printed seed.
 
-/// The seed of this run: `TICKPATH_SEED` or a fixed one. What is printed shows when the test fails.
+/// Returns the seed of this run, `TICKPATH_SEED` or a fixed number, and prints it; a failed test shows its output.
 pub fn seed() -> u64 {
     let seed = std::env::var("TICKPATH_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(20_260_721);
     println!("TICKPATH_SEED={seed}");
@@ -26,7 +26,7 @@ impl Dice {
         (self.draw() >> 11) % count
     }
 
-    /// True once in so many times.
+    /// Returns true with probability 1 in `count`.
     pub fn once_in(&mut self, count: u64) -> bool {
         self.below(count) == 0
     }
@@ -35,7 +35,7 @@ impl Dice {
         from[self.below(from.len() as u64) as usize]
     }
 
-    /// Mostly a small number, now and then one at the edge of 64 bits.
+    /// Returns mostly a small number, and rarely one at the edge of 64 bits.
     pub fn quantity(&mut self) -> i64 {
         match self.below(60) {
             0 => self.pick(&[0, -1, i64::MIN, i64::MAX, i64::MAX - 1]),

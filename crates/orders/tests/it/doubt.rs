@@ -1,4 +1,4 @@
-//! What cannot be known is `Unknown`, keeps its exposure, and is asked for; nothing is guessed.
+//! Orders in doubt: they are `Unknown`, keep their exposure, and the core asks the venue for them instead of guessing.
 
 use tickpath_market::{ExecType, ExecutionReport, OrdStatus, Request, Side};
 use tickpath_orders::{Denial, Input, LOST_REPORTS, LOST_REQUESTS, Timer, VenueRules};
@@ -17,7 +17,7 @@ fn accepted(id: u64, number: u64) -> ExecutionReport {
 
 type Said = fn(u64) -> ExecutionReport;
 
-/// Tells reports on a buy of 10; the last one contradicts what was told before.
+/// Applies reports on a buy of 10, of which the last contradicts the ones before it.
 #[track_caller]
 fn check_contradiction(name: &str, numbered: bool, reports: &[Said], bought: i128, exposed: i128) {
     let mut scene = Scene::numbered(numbered);
@@ -120,7 +120,7 @@ fn a_number_that_is_missing_for_too_long_is_a_doubt() {
     assert_eq!((scene.state(id), scene.state(other)), (Unknown, New));
     assert_eq!((scene.asked(), scene.told().len()), (vec![id], 1));
     assert!(!scene.core.wants_timer(u64::MAX), "it is told once");
-    // The number that was missing comes late, and the next event is the venue's last word.
+    // The missing number arrives late, and the next event decides the status.
     scene.hear(accepted(id, 1));
     assert_eq!(scene.hear(fill(id, 3, 1, 5, 5)), Some(PartiallyFilled));
 }
@@ -151,7 +151,8 @@ fn a_number_that_comes_in_time_is_no_doubt() {
     assert_eq!(scene.state(id), PartiallyFilled);
 }
 
-/// Orders of every kind: on its way, working, its cancel on its way, its replace on its way, filled, rejected.
+/// Returns orders of every kind: in flight, working, with a cancel in flight, with a replace in flight, filled,
+/// rejected.
 fn one_of_each(scene: &mut Scene) -> [u64; 6] {
     let ids = [1, 2, 3, 4, 5, 6].map(|client| scene.order(client, Side::Buy, 100, 10));
     ids[1..5].iter().for_each(|&id| {
@@ -183,7 +184,7 @@ fn lost_requests_doubt_what_waits_for_an_answer_and_lost_reports_all_that_lives(
     }
 }
 
-/// That an order has arrived ends the doubt about requests; of reports that were lost it says nothing.
+/// A report of the order's arrival ends a doubt about lost requests, and says nothing about lost reports.
 #[test]
 fn what_ends_a_doubt_depends_on_what_was_lost() {
     for (lost, expected) in [(LOST_REQUESTS, New), (LOST_REPORTS, Unknown)] {
@@ -197,7 +198,7 @@ fn what_ends_a_doubt_depends_on_what_was_lost() {
     }
 }
 
-/// A fill is heard that the venue told before the cancel, whose report is lost.
+/// The fill was sent before the cancel, whose report is lost, and arrives after the loss.
 #[test]
 fn a_report_from_before_a_loss_does_not_end_the_doubt() {
     let mut scene = Scene::new();
@@ -240,7 +241,7 @@ fn an_answer_that_a_later_event_overtook_is_asked_for_once_more() {
     assert_eq!(scene.answer(id, PartiallyFilled, 3, 4, 6), Some(PartiallyFilled));
 }
 
-/// An order is there, and nobody knows whether the cancel that went after it is, too.
+/// The venue has the order, and the core does not know whether the venue has the cancel, too.
 #[test]
 fn a_venue_that_is_back_is_asked_for_what_was_asked_of_an_order_before_a_loss() {
     let mut scene = Scene::new();
@@ -304,7 +305,7 @@ fn what_waits_here_is_in_no_doubt() {
     assert_eq!((scene.state(id), scene.out.len()), (PendingNew, 0));
 }
 
-/// Every answer of a venue to the question after an order of 10 of which 4 were filled, and where it ends.
+/// Every answer of a venue to the status request for an order of 10 with 4 filled, and the resulting status.
 #[test]
 fn the_venues_answer_decides_where_the_fills_are_all_there() {
     for (told, number, cumulative, leaves, expected, bought) in [
@@ -316,11 +317,11 @@ fn the_venues_answer_decides_where_the_fills_are_all_there() {
         (PartiallyFilled, 3, 6, 4, Unknown, (4, 6)),
         (Canceled, 4, 6, 0, Unknown, (4, 6)),
         (Filled, 4, 10, 0, Unknown, (4, 6)),
-        // A bust that was lost.
+        // A lost bust.
         (New, 3, 0, 10, Unknown, (4, 6)),
-        // Older than what is known.
+        // An answer older than the known state.
         (Canceled, 1, 0, 0, Unknown, (4, 6)),
-        // What this is, nobody knows.
+        // A status without a meaning in an answer.
         (OrdStatus::PendingReplace, 3, 4, 6, Unknown, (4, 6)),
     ] {
         let mut scene = Scene::new();
@@ -333,7 +334,7 @@ fn the_venues_answer_decides_where_the_fills_are_all_there() {
     }
 }
 
-/// The report of a replace by a larger quantity is lost, and the larger order is filled and canceled.
+/// The report of a replace to a larger quantity is lost, and the larger order is filled and canceled.
 #[test]
 fn an_order_that_was_larger_than_is_known_ends_as_its_venue_says() {
     for told in [Canceled, Expired] {
@@ -350,7 +351,7 @@ fn an_order_that_was_larger_than_is_known_ends_as_its_venue_says() {
     }
 }
 
-/// A venue says that less is filled than came in: a bust was lost, and it may have moved the position back.
+/// A venue counts less filled than the core has booked: a lost bust may have moved the position back.
 #[test]
 fn what_a_venue_may_have_taken_back_is_exposure_on_the_other_side() {
     let mut scene = Scene::new();
@@ -503,7 +504,7 @@ fn an_overfill_can_be_resolved_as_what_it_is() {
     assert_eq!((scene.state(id), scene.bought()), (Filled, (12, 0)));
 }
 
-/// Its reports are lost, and its venue counts more than was asked for: that may be said, and no more than that.
+/// The reports are lost and the venue counts more than the order's quantity: an operator may enter exactly that total.
 #[test]
 fn an_overfill_that_only_its_venue_knows_can_be_resolved_as_what_it_is() {
     let mut scene = Scene::new();
@@ -514,7 +515,7 @@ fn an_overfill_that_only_its_venue_knows_can_be_resolved_as_what_it_is() {
     assert_eq!((scene.state(id), scene.bought()), (Unknown, (0, 12)));
     scene.resolve(id, Canceled, 13, "the venue's desk");
     assert_eq!((scene.state(id), scene.bought()), (Unknown, (0, 12)));
-    // Then it would count as filled, and what works on of it as nothing.
+    // A live order would count as filled, and its open quantity as nothing.
     for works_on in [New, PartiallyFilled] {
         scene.resolve(id, works_on, 12, "the venue's desk");
         assert_eq!((scene.state(id), scene.bought()), (Unknown, (0, 12)));
@@ -549,7 +550,7 @@ fn a_line_that_says_lost_is_a_doubt_and_the_venue_is_asked() {
     }
 }
 
-/// Whatever looked through all that waits for each order would not come to an end here.
+/// An algorithm that scans all waiting requests for each order would not finish this test.
 #[test]
 fn a_whole_day_of_orders_is_in_doubt_twice_and_each_is_asked_for_once() {
     const ORDERS: u64 = 50_000;
@@ -558,7 +559,7 @@ fn a_whole_day_of_orders_is_in_doubt_twice_and_each_is_asked_for_once() {
     for doubt in 1..=2 {
         scene.doubt(LOST_REQUESTS);
         let questions = scene.sent_on();
-        // Those of the first doubt wait here, so the second ones wait behind them, in their place.
+        // The status requests of the first doubt wait here, so those of the second doubt replace them.
         assert_eq!(questions.len() as u64, if doubt == 1 { ORDERS } else { 0 });
         questions.iter().for_each(|question| scene.returned(question));
         assert_eq!(scene.core.waiting(VENUE) as u64, ORDERS, "doubt {doubt}");

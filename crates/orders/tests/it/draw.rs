@@ -1,4 +1,4 @@
-//! Random inputs for a core that is told them as they are drawn, so that most of them mean something.
+//! Random inputs for a core, drawn from its present state so that most of them have an effect.
 
 use tickpath_market::{
     AccountId, CancelOrder, ClientOrderId, Condition, ConditionalOrder, ExecId, ExecType, ExecutionReport, MassCancel,
@@ -19,22 +19,22 @@ const ACCOUNTS: &[u32] = &[1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2,
 const SYMBOLS: &[u32] = &[1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 3, 65_536];
 const VENUES: &[u16] = &[1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 3, 4096];
 
-/// A core and what was told to it lately.
+/// A core and its latest inputs and outputs.
 pub struct World {
     pub dice: Dice,
     pub core: Core,
     pub out: Outputs,
     pub at: At,
-    /// The latest orders that left or wait.
+    /// The latest orders that were sent or wait.
     ids: Vec<u64>,
-    /// What was said to venues lately.
+    /// The latest requests sent to venues.
     said: Vec<(VenueId, Request)>,
     /// The last new order that was drawn.
     last_new: NewOrder,
     step: usize,
 }
 
-/// Definitions after which random inputs do something: venue 1 numbers its events, venue 2 does not.
+/// Returns definitions after which random inputs have an effect: venue 1 numbers its events, venue 2 does not.
 pub fn prelude() -> Vec<Input> {
     let instrument =
         |id| Instrument { symbol: SymbolId(id), venue: VenueId(id as u16), multiplier: 1, ..Default::default() };
@@ -66,7 +66,7 @@ impl World {
         }
     }
 
-    /// Draws one input and tells it to the core.
+    /// Draws one input and applies it to the core.
     pub fn step(&mut self) -> (At, Input) {
         let input = prelude().get(self.step).copied().unwrap_or_else(|| self.input());
         self.step += 1;
@@ -163,7 +163,7 @@ impl World {
                 let account = if dice.once_in(2) { ALL_ACCOUNTS } else { AccountId(dice.pick(ACCOUNTS)) };
                 Input::Grant(Grant { account, session: dice.session(), reserved: 0 })
             }
-            // Codes that nothing is tried again after: the plain model knows of none.
+            // Codes that are never retried, because the naive model has no retries.
             28 | 29 => Input::Reject(RejectRule {
                 venue: VenueId(dice.pick(VENUES)),
                 code: dice.session(),
@@ -190,7 +190,7 @@ impl World {
         }
     }
 
-    /// What happens to the OMS.
+    /// Draws an input about the OMS itself, its venues or an operator.
     fn event(&mut self) -> Input {
         let venue = VenueId(self.dice.pick(VENUES));
         match self.dice.below(140) {
@@ -221,7 +221,7 @@ impl World {
         }
     }
 
-    /// Mostly of an armed order.
+    /// Draws a fired trigger, mostly of an armed order.
     fn fired(&mut self) -> Fired {
         let armed = self.core.armed().next().map(|armed| armed.order.0);
         let order = armed.filter(|_| !self.dice.once_in(10)).unwrap_or_else(|| self.order_id());
@@ -239,7 +239,7 @@ impl World {
         }
     }
 
-    /// Mostly one of the last things that were said to a venue.
+    /// Draws a returned request, mostly one of the last ones sent to a venue.
     fn returned(&mut self, venue: VenueId) -> Returned {
         let back = self.dice.below(4) as usize;
         let last = self.said.iter().rev().nth(back).copied();
@@ -280,7 +280,7 @@ impl World {
         self.core.order(OrderId(id))
     }
 
-    /// Mostly one of the latest orders.
+    /// Draws an order id, mostly that of one of the latest orders.
     fn order_id(&mut self) -> u64 {
         let back = self.dice.below(10) as usize;
         match self.ids.iter().rev().nth(back) {
@@ -302,7 +302,7 @@ impl World {
         Input::Request { envelope, request }
     }
 
-    /// Now and then the last one again.
+    /// Draws a new order, sometimes the last one again.
     fn new_order(&mut self) -> NewOrder {
         let dice = &mut self.dice;
         if dice.once_in(8) {
@@ -323,7 +323,8 @@ impl World {
         self.last_new
     }
 
-    /// A cancel, a replace, a question or a mass cancel; mostly of one of the latest orders, by its session.
+    /// Draws a cancel, a replace, a status request or a mass cancel, mostly for one of the latest orders by its own
+    /// session.
     fn change(&mut self) -> (u16, Request) {
         let id = self.order_id();
         let named = self.view(id).map(|view| (view.session, view.client_order_id, view.account, view.symbol));
@@ -358,7 +359,7 @@ impl World {
         (session, request)
     }
 
-    /// Mostly what a venue might say next of one of the latest orders.
+    /// Draws a report, mostly a plausible next one of one of the latest orders.
     fn report(&mut self) -> ReportRecord {
         let id = self.order_id();
         let Some(view) = self.view(id) else {
@@ -397,7 +398,7 @@ impl World {
         if dice.once_in(20) { spoiled(dice, record) } else { record }
     }
 
-    /// The request that a report answers.
+    /// Draws the id of the request that a report answers.
     fn answered(&mut self, id: u64) -> u64 {
         let of_order = |request: &Request| match request {
             Request::Cancel(cancel) => cancel.original.0 == id,
@@ -486,7 +487,7 @@ const SAID: &[ExecType] = &[
     ExecType::OrderStatus,
 ];
 
-/// The same of an armed order, with another trigger.
+/// Returns the same replace for an armed order, with another trigger.
 fn rearmed(replace: &ReplaceOrder, trigger: Trigger) -> Request {
     let &ReplaceOrder { client_order_id, original, price, quantity, account, .. } = replace;
     Request::ReplaceConditional(ReplaceConditional {
@@ -524,7 +525,7 @@ fn limits(dice: &mut Dice) -> AccountLimits {
     }
 }
 
-/// What most instruments do not say.
+/// Draws the optional limits that most instruments leave off.
 fn rare_instrument(dice: &mut Dice) -> Instrument {
     if dice.once_in(2) {
         return Instrument::default();
@@ -550,7 +551,7 @@ fn rare_instrument(dice: &mut Dice) -> Instrument {
     }
 }
 
-/// Venue 1 mostly counts on; the others mostly do not count.
+/// Draws a venue sequence: the next number mostly for venue 1, none mostly for the other venues.
 fn next_sequence(dice: &mut Dice, view: &OrderView) -> u64 {
     let next = view.venue_sequence.saturating_add(1);
     match (view.venue.0 == 1, dice.below(30)) {
@@ -564,7 +565,7 @@ fn next_sequence(dice: &mut Dice, view: &OrderView) -> u64 {
     }
 }
 
-/// A report that does not agree with its order, or cannot be true.
+/// Spoils a report, so that it contradicts its order or is impossible.
 fn spoiled(dice: &mut Dice, mut record: ReportRecord) -> ReportRecord {
     let report = &mut record.report;
     match dice.below(12) {
@@ -579,7 +580,7 @@ fn spoiled(dice: &mut Dice, mut record: ReportRecord) -> ReportRecord {
         8 => report.leaves_quantity = Quantity(dice.quantity()),
         9 => report.last_quantity = Quantity(dice.quantity()),
         10 => report.status = OrdStatus::Unknown.code(),
-        // The venue knows no such order.
+        // The answer of a venue that does not know the order.
         _ => {
             (report.exec_type, report.status) = (ExecType::OrderStatus.code(), OrdStatus::Rejected.code());
             (report.venue_sequence, report.side) = (0, 0);

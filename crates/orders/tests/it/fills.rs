@@ -1,4 +1,4 @@
-//! Fills that are taken back or corrected: in their order, before their fill, and twice.
+//! Fills that are busted or corrected: in order, before the fill itself arrives, and twice.
 
 use tickpath_market::{ExecId, ExecType, ExecutionReport, OrdStatus, Price, Side};
 use tickpath_orders::LOST_REPORTS;
@@ -7,7 +7,7 @@ use crate::scene::{Scene, amended, fill, said};
 
 use ExecType::{TradeCancel, TradeCorrect};
 
-/// Tells reports of a buy of 10 and looks at status, cumulative quantity, net and exposure.
+/// Applies reports on a buy of 10, and checks status, cumulative quantity, net position and exposure.
 #[track_caller]
 fn check(
     name: &str,
@@ -39,7 +39,7 @@ fn check(
 
 const NEW: fn(u64) -> ExecutionReport = |i| said(i, ExecType::New, i, 1, 0, 10);
 const FILL: fn(u64) -> ExecutionReport = |i| fill(i, 2, 4, 4, 6);
-/// What is taken back comes to the book again.
+/// The busted quantity returns to the book.
 const BUST: fn(u64) -> ExecutionReport = |i| amended(i, TradeCancel, 4, 3, 4, 0, 10);
 const CORRECT: fn(u64) -> ExecutionReport = |i| amended(i, TradeCorrect, 4, 3, 1, 1, 9);
 
@@ -137,7 +137,7 @@ fn an_amendment_without_an_id_or_a_quantity_is_malformed() {
     assert_eq!((scene.counts().malformed, scene.bought()), (6, (0, 10)));
 }
 
-/// A buy of 10 with a fill of 4, told with this number or never heard of, of which an operator then says something else.
+/// Returns a buy of 10 whose fill of 4 was received or not, after an operator has resolved it to another state.
 fn resolved(heard: bool, status: OrdStatus, cumulative: i64) -> (Scene, u64) {
     let mut scene = Scene::new();
     let id = scene.order(1, Side::Buy, 100, 10);

@@ -1,5 +1,6 @@
-//! Honest venues behind bad lines: whatever is lost, late, doubled or swapped, the position with what may still be filled
-//! never understates what the venue filled, and once all is asked, every order is where it is at the venue or `Unknown`.
+//! Honest venues behind lines that lose, delay, duplicate and reorder messages. The position with its open quantity
+//! never understates the venue's fills, and once all status requests are answered every order agrees with its venue or
+//! is `Unknown`.
 
 use tickpath_market::{NewOrder, OrdStatus, OrderId, Request, Side, SymbolId};
 use tickpath_orders::{Doubt, Input, Instrument, LOST_REPORTS, LOST_REQUESTS, Output, ReportRecord, Timer, VenueRules};
@@ -10,18 +11,18 @@ use crate::venue::{Rest, Venue};
 
 const ORDERS: u64 = 12;
 const STEPS: u64 = 250;
-/// Rounds of a test run, and of a long one (`TICKPATH_SOAK`).
+/// Rounds of a test run, and of a long run (`TICKPATH_SOAK`).
 const ROUNDS: u64 = 400;
 const SOAK_ROUNDS: u64 = 20_000;
 
-/// How the lines are.
+/// Behavior of the lines.
 #[derive(Debug, Clone, Copy)]
 struct Lines {
     numbered: bool,
-    /// One message in so many is lost; none if it is zero.
+    /// One message in this many is lost; 0 loses none.
     loses: u64,
     doubles: u64,
-    /// Reports come in any order.
+    /// Reports arrive in any order.
     swaps: bool,
 }
 
@@ -32,7 +33,7 @@ struct Path {
     lines: Lines,
     requests: Vec<Request>,
     reports: Vec<ReportRecord>,
-    /// What was lost and nobody was told of: requests, reports.
+    /// Losses of requests and of reports that the core has not been notified of yet.
     lost: [bool; 2],
     client: u64,
     ids: Vec<u64>,
@@ -49,7 +50,7 @@ fn a_venue_without_numbers_behind_lines_that_lose() {
     check_all(Lines { numbered: false, loses: 12, doubles: 0, swaps: false });
 }
 
-/// Nothing is lost, so nothing may be in doubt.
+/// Nothing is lost, so no order may be in doubt.
 #[test]
 fn a_numbered_venue_behind_lines_that_only_swap() {
     let seed = seed();
@@ -81,13 +82,13 @@ fn check_all(lines: Lines) {
 }
 
 impl Path {
-    /// Each order has a symbol of its own, so that the position tells its exposure.
+    /// Creates a path on which each order has its own symbol, so that the position shows the order's exposure.
     fn new(seed: u64, lines: Lines) -> Self {
         let mut scene = Scene::numbered(lines.numbered);
         for client in 1..=ORDERS {
             scene.say(Input::Instrument(Instrument { symbol: symbol(client), ..instrument(1) }));
         }
-        // Where nothing is lost, what is late is no doubt.
+        // Without losses a late message puts nothing in doubt.
         let max_gap_ns = if lines.loses == 0 { u64::MAX } else { 40 };
         let rules = VenueRules { numbered: u8::from(lines.numbered), max_gap_ns, ..VenueRules::of(VENUE) };
         scene.say(Input::Venue(rules));
@@ -120,7 +121,7 @@ impl Path {
         }
     }
 
-    /// The lines are good again, all is told, and the venue is asked after all orders until it has nothing new to say.
+    /// Repairs the lines, delivers all messages, and asks the venue for all orders until its answers bring nothing new.
     fn settle(&mut self) {
         (self.lines.loses, self.lines.doubles) = (0, 0);
         for _ in 0..4 {
@@ -136,7 +137,7 @@ impl Path {
         }
     }
 
-    /// How many orders are unknown.
+    /// Checks every order against the venue, and returns the number of unknown orders.
     fn check(&self, context: &str) -> usize {
         let mut unknown = 0;
         for (&id, client) in self.ids.iter().zip(1..) {
@@ -152,7 +153,7 @@ impl Path {
                 assert_eq!(view.status, OrdStatus::Rejected, "{context}: it never arrived, {view:?}");
                 continue;
             };
-            // Fills that were lost and are told by the end of an order stay exposure.
+            // Lost fills that the report of an order's end counts stay exposure.
             let all = i128::from(view.cumulative.0) + position.working_buy;
             assert_eq!(view.leaves.0, order.open(), "{context}: {order:?} {view:?}");
             assert_eq!(all, i128::from(order.filled) + i128::from(order.open()), "{context}: {order:?} {view:?}");
@@ -161,7 +162,7 @@ impl Path {
         unknown
     }
 
-    /// A client asks for something.
+    /// Sends a random request of a client.
     fn ask(&mut self) {
         let known = self.ids.len() as u64;
         self.client += 1;
@@ -195,7 +196,7 @@ impl Path {
         once_in > 0 && self.dice.once_in(once_in)
     }
 
-    /// The first request on its way arrives, twice perhaps, or is lost.
+    /// Delivers the first request in flight, sometimes twice, or loses it.
     fn carry_request(&mut self) {
         if self.requests.is_empty() {
             return;
@@ -216,7 +217,7 @@ impl Path {
         self.reports.push(ReportRecord { report, source: VENUE, ..ReportRecord::default() });
     }
 
-    /// A report on its way arrives, and stays on its way perhaps, or is lost.
+    /// Delivers a report in flight, sometimes keeps it in flight, too, or loses it.
     fn carry_report(&mut self) {
         if self.reports.is_empty() {
             return;
@@ -242,13 +243,13 @@ impl Path {
     }
 }
 
-/// Each order is of a symbol of its own.
+/// Returns the symbol of an order; each order has its own.
 fn symbol(client: u64) -> SymbolId {
     SymbolId(100 + client as u32)
 }
 
-/// Requests of which nobody ever hears hide the status of a filled order. Of an order that has ended nobody knows a replace
-/// that was lost: one that ended at a larger total was filled at the known one.
+/// Compares a status with the venue's. An unanswered request hides the status of a filled order, and an order that
+/// ended at a larger total by a lost replace shows as filled at the known total.
 fn is_same(status: OrdStatus, order: &Rest) -> bool {
     let hides = matches!(status, OrdStatus::PendingCancel | OrdStatus::PendingReplace | OrdStatus::Filled);
     status == order.status || (hides && order.open() == 0)

@@ -21,7 +21,7 @@ fn random_records_of_every_kind_are_read_or_refused() {
             (0..8 * dice.below(17)).map(|_| if is_small { dice.below(3) as u8 } else { dice.draw() as u8 }).collect();
         let Ok(Some(input)) = Input::read(kind, &bytes) else { continue };
         let mut buffer = [0; RECORD_BYTES];
-        // A definition of an older version is written with zeros behind it.
+        // A definition of an older version is written with zeros appended.
         let written = input.write(&mut buffer);
         let (same, more) = written.split_at(bytes.len());
         assert_eq!((input.kind().code(), same), (kind, &bytes[..]));
@@ -32,7 +32,7 @@ fn random_records_of_every_kind_are_read_or_refused() {
     assert!(read > 3_000, "the records are worth a test: {read}");
 }
 
-/// Records that mean something, with one word of them spoiled.
+/// Valid records with one 8-byte word overwritten by an extreme value.
 #[test]
 fn records_with_extreme_words_are_taken_or_ignored() {
     let mut world = World::new(seed());
@@ -46,7 +46,7 @@ fn records_with_extreme_words_are_taken_or_ignored() {
         let extreme = dice.pick(&[0, 1, u64::MAX, i64::MAX as u64, i64::MIN as u64, 1 << 32, (1 << 40) - 1]);
         bytes[word..word + 8].copy_from_slice(&extreme.to_le_bytes());
         let spoiled = Input::read(input.kind().code(), &bytes).expect("the length is right");
-        // An end of the day would leave little to be spoiled.
+        // An end of the day would leave few orders to spoil.
         if let Some(spoiled) = spoiled.filter(|spoiled| !matches!(spoiled, Input::DayEnd(_))) {
             world.core.apply(at, &spoiled, &mut out);
         }

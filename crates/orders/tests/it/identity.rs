@@ -1,4 +1,4 @@
-//! An id is one order's for ever, and a report is about the order that it names in all that it says.
+//! An id belongs to one order for ever, and a report applies to an order only if all its identifying fields agree.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use tickpath_orders::{Denial, ReportRecord};
 use crate::dice::{Dice, seed};
 use crate::scene::{Scene, fill, said};
 
-/// A core that has read what is left of the journal, and was started again.
+/// Returns a core that has replayed the rest of the journal and was started again.
 fn started(epoch: u64, orders: u64) -> Scene {
     let mut scene = Scene::new();
     scene.boot(1, 1);
@@ -46,8 +46,8 @@ fn a_sequence_that_fits_no_id_is_denied() {
 fn fills_of_orders_that_the_journal_lost_are_strangers_to_those_that_took_their_places() {
     let mut before = started(1, 2);
     let lost = before.order(3, Side::Buy, 100, 10);
-    // A loss of power takes the third order from the journal, though the venue has it. The start's own record and the
-    // next order take its place.
+    // A power loss takes the third order from the journal, though the venue has it. The start's own record and the next
+    // order take its place in the journal.
     let mut after = started(2, 1);
     let fresh = after.order(2, Side::Buy, 100, 10);
     assert_eq!(OrderId(fresh).sequence(), OrderId(lost).sequence(), "the same place in the journal");

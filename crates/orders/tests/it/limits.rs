@@ -1,4 +1,4 @@
-//! Every check at its limit, below and above; and why requests are denied that no measure speaks for.
+//! Every check at its limit, below and above it; and the denials that have no measured value.
 
 use tickpath_market::{AccountId, ExecType, NewOrder, OrderType, Price, Quantity, Request, Side, SymbolId, VenueId};
 use tickpath_orders::{
@@ -8,7 +8,7 @@ use tickpath_orders::{
 
 use crate::scene::{ACCOUNT, SYMBOL, Scene, fill, instrument, order, said, wide};
 
-/// What a buy of `quantity` at `price` under these limits is denied for: denial, limit and value.
+/// Checks the denial, limit and value of an order of `quantity` at `price` under these limits.
 #[track_caller]
 fn check(limits: AccountLimits, side: Side, price: i64, quantity: i64, expected: Option<(Denial, i128, i128)>) {
     let mut scene = Scene::with(limits);
@@ -70,7 +70,7 @@ fn notional_counts_the_multiplier_and_values_market_orders_at_the_reference() {
 
 #[test]
 fn price_collar() {
-    // 500 basis points of 100 are 5.
+    // 500 basis points of the reference price 100 are 5.
     let limits = AccountLimits { collar: 500, ..wide() };
     for (price, expected) in [
         (94, Some((Denial::PriceCollar, 5, 6))),
@@ -185,7 +185,7 @@ fn message_rate() {
     assert_eq!(scene.denial(), None, "a cancel passes");
     scene.replace(6, 2, 101, 1);
     assert_eq!(scene.denial(), Some((Denial::MessageRate, 3, 6)), "the cancel was counted");
-    // The window opened at 1001: its last tick is 1100.
+    // The window began at 1001, so its last tick is 1100.
     scene.stamp = 1099;
     scene.order(7, Side::Buy, 100, 1);
     assert_eq!(scene.denial(), Some((Denial::MessageRate, 3, 7)));

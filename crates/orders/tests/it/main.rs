@@ -1,4 +1,4 @@
-//! What the core promises, seen from outside.
+//! The promises of the core, tested from outside.
 
 mod again;
 mod bears;

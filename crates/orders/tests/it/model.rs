@@ -9,7 +9,7 @@ use crate::dice::seed;
 use crate::draw::World;
 use crate::naive::Naive;
 
-/// Rounds of a test run, and of a long one (`TICKPATH_SOAK`).
+/// Rounds of a test run, and of a long run (`TICKPATH_SOAK`).
 const ROUNDS: u64 = 300;
 const SOAK_ROUNDS: u64 = 3_000;
 const INPUTS: u64 = 1000;
@@ -25,7 +25,7 @@ fn the_core_is_the_model() {
     assert!(never.is_empty(), "nothing was denied for {never:?}");
 }
 
-/// Returns how much was said, and notes what was denied.
+/// Compares core and model over one seed, collects the denial codes, and returns the number of outputs.
 fn compare(seed: u64, denials: &mut BTreeSet<u16>) -> u64 {
     let (mut world, mut naive, mut outputs) = (World::new(seed), Naive::new(), 0);
     for step in 0..INPUTS {
@@ -48,7 +48,7 @@ fn compare(seed: u64, denials: &mut BTreeSet<u16>) -> u64 {
     outputs
 }
 
-/// The open orders of each account, in pages.
+/// Checks the pages of open orders of each account.
 fn check_pages(world: &World, naive: &Naive, context: &str) {
     for account in [1, 2] {
         let (mut after, mut listed) = (None, Vec::new());

@@ -1,5 +1,5 @@
-//! The rules again, in the plainest way: every order keeps all that was ever said of it, and each question is answered
-//! from the beginning. Nothing here is shared with the core but the messages.
+//! The rules again, written as plainly as possible: every order keeps all its events, and each state is recomputed from
+//! the first event. Only the messages are shared with the core.
 
 mod conditional;
 mod fills;
@@ -22,15 +22,15 @@ use tickpath_orders::{
 use fills::is_fill;
 use life::{Asked, Life, Stand, Word};
 
-/// The model.
+/// The naive model.
 #[derive(Default)]
 pub struct Naive {
     instruments: BTreeMap<u32, Instrument>,
-    /// The last multiplier of each symbol, defined or ended.
+    /// Last multiplier of each symbol, whether its definition holds or has ended.
     multipliers: BTreeMap<u32, i64>,
     accounts: BTreeMap<u32, AccountLimits>,
     venues: BTreeMap<u16, VenueRules>,
-    /// Venues and codes that have a rule.
+    /// Venue and code pairs that have a retry rule.
     rejects: BTreeSet<(u16, u16)>,
     sessions: BTreeMap<u16, SessionRules>,
     grants: BTreeSet<(u16, u32)>,
@@ -38,7 +38,7 @@ pub struct Naive {
     firm: Option<FirmLimits>,
     kills: BTreeSet<(u8, u32)>,
     down: BTreeSet<u16>,
-    /// Start and count of each account's open window.
+    /// Start and count of each account's open rate window.
     windows: BTreeMap<u32, (u64, u64)>,
     session_windows: BTreeMap<u16, (u64, u64)>,
     symbol_windows: BTreeMap<u32, (u64, u64)>,
@@ -46,34 +46,34 @@ pub struct Naive {
     /// Messages and fills of each account today.
     messages: BTreeMap<u32, u64>,
     fills: BTreeMap<u32, u64>,
-    /// What was let through, and when: account, symbol, side, type, price, quantity.
+    /// Orders that passed the checks, by account, with their stamps.
     recent: BTreeMap<u32, Vec<(Like, u64)>>,
-    /// The latest price of each symbol.
+    /// Latest price of each symbol.
     prices: BTreeMap<u32, i64>,
-    /// Of each account and symbol, what was sold today, less what was bought and what the day began with.
+    /// Value sold today less the value bought and the value at the day's begin, for each account and symbol.
     results: BTreeMap<(u32, u32), i128>,
-    /// When this boot began, and what time it was.
+    /// Stamp of this boot's begin, and the time of day then.
     booted: (u64, u64),
     used: BTreeSet<(u16, u64)>,
     waiting: BTreeMap<u16, VecDeque<Waiting>>,
-    /// The id of each venue's last doubt.
+    /// Id of each venue's last doubt.
     doubts: BTreeMap<u16, u64>,
-    /// Orders that miss a number, and since when.
+    /// Orders with a missing venue sequence, and the stamp since when it is missing.
     gaps: Vec<(u64, u64)>,
-    /// What accounts traded today.
+    /// Value traded by each account today.
     traded: BTreeMap<u32, i128>,
-    /// By order, what it waits for; also of those that may have fired.
+    /// Trigger of each conditional order, kept for orders that may have fired, too.
     waits: BTreeMap<u64, Waits>,
     /// Net quantity of the orders of earlier days.
     past: BTreeMap<(u32, u32), i128>,
     last: u64,
     epoch: u64,
     boot_id: [u8; 16],
-    /// Ticks of two seconds are this many nanoseconds: 1 tick is 0.5, 1 or 2.
+    /// Nanoseconds in two ticks; a tick is 0.5, 1 or 2 ns.
     half_ns: u64,
     alarms: Counts,
     pub lives: BTreeMap<u64, Life>,
-    /// Those that the last input has forgotten.
+    /// Orders that the last input has removed.
     gone: BTreeMap<u64, Life>,
 }
 
@@ -83,7 +83,7 @@ struct Waiting {
     sent: u64,
 }
 
-/// What an order waits for.
+/// Trigger of a conditional order, and its state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Waits {
     pub trigger: Trigger,
@@ -93,10 +93,10 @@ pub struct Waits {
     position_effect: u8,
 }
 
-/// No value of one order, fill or position is taken for more.
+/// Cap on the value of an order, a fill or a position.
 const MOST: i128 = 1 << 94;
 
-/// Symbol, side, type, price and quantity.
+/// Symbol, side, type, price and quantity of an order.
 type Like = (u32, u8, u8, i64, i64);
 
 type Checked<T> = Result<T, (Denial, i128, i128)>;
@@ -115,7 +115,8 @@ impl Naive {
         outputs
     }
 
-    /// Tells another session, behind what the order's own hears, that what it has asked for is asked for no more.
+    /// Notifies another session that its cancel of an order is no longer outstanding, behind the outputs for the
+    /// order's own session.
     fn tell_asker(&self, id: u64, asked: Asked, outputs: &mut Vec<Output>) {
         let Some((life, last)) = self.lives.get(&id).or(self.gone.get(&id)).and_then(|life| {
             let is_of = |output: &Output| match output {
@@ -174,7 +175,7 @@ impl Naive {
         counts
     }
 
-    /// Requests that wait for a venue.
+    /// Returns the number of requests that wait for a venue.
     pub fn waits(&self, venue: VenueId) -> usize {
         self.waiting.get(&venue.0).map_or(0, VecDeque::len)
     }
@@ -195,7 +196,7 @@ impl Naive {
         self.grants.contains(&(session, account)) || self.grants.contains(&(session, u32::MAX))
     }
 
-    /// Whether the session has the right to requests of this kind.
+    /// Checks that the session has the right to requests of this kind.
     fn may_make(&self, session: u16, request: &Request) -> Checked<()> {
         let kind = match request {
             Request::New(_) | Request::Conditional(_) => 1,
@@ -225,7 +226,7 @@ impl Naive {
         Err((Denial::VenueQueue, most.into(), waits as i128))
     }
 
-    /// The order that a request names, if it is the session's and the account's.
+    /// Returns the order that a request names, if it belongs to the session and the account.
     fn named(&self, session: u16, original: ClientOrderId, account: u32) -> Checked<&Life> {
         let is_it = |life: &&Life| life.session == session && life.new.client_order_id == original;
         let found = self.lives.values().find(|life| is_it(life) && life.has_its_name());
@@ -238,7 +239,7 @@ impl Naive {
         life.tell(Word::Asked(Asked { waits, ..asked }));
     }
 
-    /// Sends a cancel on, or takes back what never left.
+    /// Sends a cancel to the venue, or ends an order that was never sent.
     fn cancel(&mut self, at: At, id: u64, (by, client): (u16, u64), cause: u64, sent: u64) -> Vec<Output> {
         let life = &self.lives[&id];
         let own = if by == life.session { client } else { life.new.client_order_id.0 };
@@ -270,7 +271,7 @@ impl Naive {
         self.answer(id, exec_type, client)
     }
 
-    /// Asks for the cancel of all open orders that are meant and have none on its way.
+    /// Cancels all open orders that `is_meant` selects and that have no cancel outstanding.
     fn cancel_all(&mut self, at: At, asked: Option<(u16, u64)>, is_meant: impl Fn(&Life) -> bool) -> Vec<Output> {
         let lives = self.lives.values().filter(|life| life.sum.is_open() && life.sum.cancel.is_none());
         let own = |life: &Life| (life.session, life.new.client_order_id.0);
@@ -296,25 +297,25 @@ impl Naive {
     }
 }
 
-/// Books what a fill has brought.
+/// Books the value of a fill.
 fn note_result(results: &mut BTreeMap<(u32, u32), i128>, new: &NewOrder, quantity: i128, price: i64) {
     let result = results.entry((new.account.0, new.symbol.0)).or_default();
     let bought = if new.side == 1 { quantity } else { -quantity };
     *result = result.saturating_sub(bought * i128::from(price));
 }
 
-/// What two orders have in common that are taken for one; the price of a market order is none.
+/// Returns the fields that make two orders duplicates; a market order has the price 0.
 fn like(new: &NewOrder) -> Like {
     let price = if new.order_type == OrderType::Market.code() { 0 } else { new.price.0 };
     (new.symbol.0, new.side, new.order_type, price, new.quantity.0)
 }
 
-/// What has asked for the cancel of an order from another session than its own.
+/// Returns the outstanding cancel of an order, if another session sent it.
 fn asked_by_another(life: &Life) -> Option<(u64, Asked)> {
     life.sum.cancel.filter(|asked| asked.by != life.session).map(|asked| (life.id, asked))
 }
 
-/// The last report, for who has asked, too, if it is another session's order.
+/// Repeats the last report to the requesting session, if the order belongs to another session.
 fn twice(mut outputs: Vec<Output>, session: u16, by: u16, client: u64) -> Vec<Output> {
     if by != session
         && let Some(Output::Report { report, .. }) = outputs.last().copied()

@@ -1,4 +1,4 @@
-//! The index of open orders: what a cancel of many orders finds and visits, and the list in pages.
+//! The index of open orders: which orders a mass cancel finds, how many entries it visits, and the list in pages.
 
 use tickpath_market::{AccountId, ExecType, NewOrder, OrdStatus, OrderId, Request, Side, SymbolId};
 use tickpath_orders::{
@@ -14,7 +14,8 @@ const SESSIONS: [u16; 4] = [1, 2, 3, 4];
 const ACCOUNTS: [u32; 3] = [1, 2, 3];
 const SYMBOLS: [u32; 3] = [1, 2, 3];
 
-/// Four sessions that may trade three symbols for three accounts, and have their orders canceled when they are lost.
+/// Returns four sessions that may trade three symbols for three accounts, and whose orders are canceled when they are
+/// lost.
 fn desk() -> Scene {
     let mut scene = Scene::empty();
     for symbol in SYMBOLS {
@@ -30,7 +31,7 @@ fn desk() -> Scene {
     scene
 }
 
-/// Sends a new order of the scene's session.
+/// Sends a new order from the scene's session.
 fn open(scene: &mut Scene, client: u64, account: u32, symbol: u32) -> u64 {
     let (account, symbol) = (AccountId(account), SymbolId(symbol));
     scene.request(Request::New(NewOrder { account, symbol, ..order(client, Side::Buy, 100, 10) }))
@@ -39,13 +40,13 @@ fn open(scene: &mut Scene, client: u64, account: u32, symbol: u32) -> u64 {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stands {
     Open,
-    /// The id of the cancel that is outstanding.
+    /// Id of the outstanding cancel.
     Canceling(u64),
     Filled,
     Done,
 }
 
-/// An order as the test knows it.
+/// An order in the test's own model.
 #[derive(Debug, Clone, Copy)]
 struct Row {
     id: u64,
@@ -53,9 +54,9 @@ struct Row {
     account: u32,
     symbol: u32,
     stands: Stands,
-    /// Its fill was taken back once.
+    /// The fill was busted once.
     is_busted: bool,
-    /// The venue's last number.
+    /// The venue's last sequence number.
     sequence: u64,
 }
 
@@ -65,7 +66,7 @@ impl Row {
     }
 }
 
-/// A core that is told random commands, and all its orders in the order of their ids.
+/// A core that gets random inputs, and all its orders by ascending id.
 struct Walk {
     dice: Dice,
     scene: Scene,
@@ -99,7 +100,7 @@ impl Walk {
         self.rows.push(Row { id, session, account, symbol, stands: Stands::Open, is_busted: false, sequence: 1 });
     }
 
-    /// One of the orders is filled, or its fill is taken back; it is canceled, or its cancel is refused.
+    /// Applies a random event to an order: a fill, a bust, a cancel, or a cancel reject.
     fn change(&mut self) {
         if self.rows.is_empty() {
             return;
@@ -172,7 +173,8 @@ impl Walk {
         self.is_canceled(by, |row| row.session == session);
     }
 
-    /// The last input has canceled exactly the open orders that are meant and had no cancel, by ascending id.
+    /// Checks that the last input has canceled exactly the selected open orders without an outstanding cancel, by
+    /// ascending id.
     fn is_canceled(&mut self, by: u64, is_meant: impl Fn(&Row) -> bool) -> usize {
         let meant = self.rows.iter_mut().filter(|row| row.stands == Stands::Open && is_meant(row));
         let meant: Vec<u64> = meant
@@ -185,7 +187,7 @@ impl Walk {
         meant.len()
     }
 
-    /// The pages of the list are the open orders of the accounts that the user sees.
+    /// Checks that the pages of the list are the open orders of the accounts visible to the user.
     fn check_pages(&mut self) {
         let (account, most) = (self.dice.pick(&ACCOUNTS), 1 + self.dice.below(7) as usize);
         let (mut after, mut listed) = (None, Vec::new());
@@ -222,7 +224,7 @@ fn a_cancel_of_many_finds_what_a_walk_of_all_orders_finds() {
     }
 }
 
-/// Sends orders of session 2, for accounts 1 and 2 in symbols 1 and 2 by turns, and says how many there are.
+/// Sends 100,000 orders of session 2, alternating over accounts 1 and 2 and symbols 1 and 2, and returns their number.
 fn crowd(scene: &mut Scene) -> usize {
     scene.session = 2;
     for client in 1..=100_000 {
@@ -231,7 +233,7 @@ fn crowd(scene: &mut Scene) -> usize {
     scene.core.live().count()
 }
 
-/// Says something to the core; gives the orders that were canceled and how many places were visited.
+/// Applies an input, and returns the canceled orders and the number of index entries visited.
 fn visits(scene: &mut Scene, say: impl Fn(&mut Scene)) -> (Vec<u64>, u64) {
     let before = scene.core.visited();
     say(scene);
@@ -257,7 +259,7 @@ fn a_mass_cancel_of_three_orders_among_a_hundred_thousand_visits_those_alone() {
         scene.mass_cancel(14, AccountId(2), None);
     });
     assert_eq!((none, scene.denial()), ((vec![], 0), Some((Denial::UnknownOrder, 0, 0))));
-    // An order that was placed since is found again.
+    // A new order after the first mass cancel is found, too.
     three.push(open(&mut scene, 4, 1, 1));
     assert_eq!(visits(&mut scene, mass(15)), (vec![three[3]], 2));
 }
@@ -317,13 +319,13 @@ fn a_page_of_the_order_list_looks_at_no_more_than_its_share() {
     crowd(&mut scene);
     scene.session = 1;
     let three: Vec<u64> = (1..=3).map(|client| open(&mut scene, client, 3, 1)).collect();
-    // A user that sees everything gets full pages.
+    // A user with access to all accounts gets full pages.
     let first = scene.core.open_page(None, 128, |_| true);
     assert_eq!((first.orders.len(), first.visited), (128, 128));
     assert_eq!(first.next, Some(first.orders[127].id));
     let second = scene.core.open_page(first.next, 128, |_| true);
     assert!(second.orders[0].id > first.orders[127].id);
-    // A user that sees three orders of so many gets them in turns, each as short as any.
+    // A user who sees three orders of so many gets them over several pages, each with the same bound on visits.
     let (mut after, mut pages, mut listed) = (None, 0, Vec::new());
     loop {
         let page = scene.core.open_page(after, 128, |account| account.0 == 3);

@@ -62,7 +62,7 @@ fn the_profit_of_an_entered_position_counts_from_its_price() {
         scene.order(1, Side::Buy, 100, 1);
         assert_eq!(scene.denial(), denial, "ten that count from {price} are worth 100 each");
     }
-    // A change without a price counts from the latest one: it is worth what it costs.
+    // A change without a price counts from the latest price, so its value equals its cost.
     let mut scene = Scene::with(AccountLimits { max_loss: 50_i128.to_le_bytes(), ..wide() });
     scene.order(1, Side::Buy, 90, 1);
     scene.enter(adjusted(1_000, 0));
@@ -101,7 +101,7 @@ fn the_start_of_a_day_is_entered_before_its_first_fill_and_changes_at_any_time()
     scene.refuses(entered(3, 100), WordError::Traded(ACCOUNT.0));
     scene.enter(adjusted(-3, 100));
     assert_eq!(scene.position().net, -1);
-    // The next day begins with it, and its start can be entered again.
+    // The next day begins with this position, and its start can be entered again.
     scene.say(Input::DayEnd(Default::default()));
     assert_eq!(scene.position().net, -1);
     scene.enter(entered(4, 0));

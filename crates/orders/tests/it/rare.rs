@@ -1,4 +1,5 @@
-//! The checks that are off for most: at the limit, above it, and that another account, symbol or session is not meant.
+//! The optional checks: at the limit, above it, and with another account, symbol or session, to which they do not
+//! apply.
 
 use tickpath_market::{AccountId, ExecutionReport, NewOrder, OrderType, Price, Quantity, Request, Side, SymbolId};
 use tickpath_orders::{
@@ -21,7 +22,7 @@ fn money(units: i128) -> [u8; 16] {
     units.to_le_bytes()
 }
 
-/// What an order of 6 at 103 comes to under each of these definitions.
+/// Results of an order of 6 at 103 under each of these definitions.
 #[test]
 fn one_order_under_each_limit() {
     let bare = instrument(1);
@@ -239,11 +240,11 @@ fn an_account_does_not_meet_itself() {
     let market = NewOrder { order_type: OrderType::Market.code(), ..order(5, Side::Buy, 0, 1) };
     scene.request(Request::New(market));
     assert_eq!(scene.denial(), Some((Denial::SelfMatch, 101, 100)), "a market order takes any price");
-    // What has ended is met by nobody.
+    // An ended order is no match.
     scene.hear(fill(buy, 1, 5, 5, 0));
     scene.order(6, Side::Sell, 100, 1);
     assert_eq!(scene.denial(), None);
-    // Neither is an account that may; it may not again for all that it has open.
+    // An account without the limit may match itself. Once the limit is back it may not, for all its open orders.
     scene.say(Input::Account(wide()));
     scene.order(7, Side::Buy, 105, 1);
     assert_eq!(scene.denial(), None);

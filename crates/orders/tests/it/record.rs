@@ -11,7 +11,7 @@ use tickpath_orders::{
 use crate::dice::seed;
 use crate::draw::World;
 
-/// Kinds with the bytes of their records.
+/// Kinds, and the bytes of their records.
 const SIZES: &[(RecordKind, usize, usize)] = &[
     (RecordKind::Start, size_of::<Start>(), 24),
     (RecordKind::Instrument, size_of::<Instrument>(), 104),
@@ -55,11 +55,11 @@ const SIZES: &[(RecordKind, usize, usize)] = &[
     (RecordKind::EnterPosition, size_of::<EnterPosition>(), 64),
 ];
 
-/// Definitions that core version 3 had with so many bytes, which are read, too.
+/// Definitions that core version 3 wrote with fewer bytes, which are read, too.
 const OLDER: &[(RecordKind, usize)] =
     &[(RecordKind::Instrument, 32), (RecordKind::Account, 88), (RecordKind::Session, 8)];
 
-/// Records that are no inputs.
+/// Records that are not inputs.
 const NOTES: &[RecordKind] =
     &[RecordKind::Start, RecordKind::Digest, RecordKind::Stop, RecordKind::Lane, RecordKind::Rolled, RecordKind::Name];
 
@@ -86,7 +86,7 @@ fn codes_are_those_of_the_journal() {
     }
 }
 
-/// Whatever codes they hold: they are the core's to judge.
+/// The reader does not validate codes: the core does.
 #[test]
 fn a_record_of_the_right_length_is_read_and_of_another_refused() {
     for fill in [0, 0x55, 0xff] {
@@ -114,7 +114,7 @@ fn what_is_written_is_read() {
         kinds.insert(written.kind());
         assert_eq!(Input::read(written.kind().code(), bytes), Ok(Some(written)));
     }
-    // What an admin enters has scenes of its own.
+    // Inputs that an admin enters have tests of their own.
     for entered in [
         Input::EnterOrder(EnterOrder { session: 7, ..Default::default() }),
         Input::EnterFill(EnterFill::default()),

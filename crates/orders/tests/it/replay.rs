@@ -1,4 +1,4 @@
-//! The same inputs give the same bytes and the same digest: with and without given pages, whatever the key.
+//! The same inputs give the same bytes and the same digest, with or without preallocated pages and with any hash seed.
 
 use tickpath_orders::{At, Config, Core, Digest, Input, Output, Outputs, Page, RECORD_BYTES};
 
@@ -37,7 +37,7 @@ fn another_journal_has_another_digest() {
 
 struct Run {
     outputs: Vec<Output>,
-    /// One every 100 inputs, as a journal has them.
+    /// A digest every 100 inputs, as in a journal.
     digests: Vec<Digest>,
 }
 
@@ -53,7 +53,7 @@ fn run(journal: &[(At, Input)], config: Config, pages: bool) -> Run {
         if pages && core.wants_page() {
             core.give_page(Page::new());
         }
-        // Through the journal's bytes, as a real replay.
+        // The inputs pass through their journal bytes, as in a real replay.
         let mut buffer = [0; RECORD_BYTES];
         let read = Input::read(input.kind().code(), input.write(&mut buffer)).expect("what was written is read");
         core.apply(*at, &read.expect("an input is an input"), &mut out);

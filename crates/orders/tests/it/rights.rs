@@ -1,4 +1,4 @@
-//! Who may trade what, how often, and for how long a definition holds.
+//! Rights of sessions, rate limits, and the lifetime of definitions.
 
 use tickpath_market::{AccountId, NewOrder, Request, Side};
 use tickpath_orders::{

@@ -1,4 +1,4 @@
-//! A core with one account and one symbol, and words for what clients, venues and operators say.
+//! A core with one account and one symbol, and helpers for requests, reports and admin commands.
 
 use tickpath_market::{
     AccountId, CancelOrder, ClientOrderId, ExecId, ExecType, ExecutionReport, MassCancel, MassCancelType, NewOrder,
@@ -13,7 +13,7 @@ pub const ACCOUNT: AccountId = AccountId(7);
 pub const SYMBOL: SymbolId = SymbolId(3);
 pub const VENUE: VenueId = VenueId(2);
 
-/// A core that is told one input after another; the journal sequence and the clock rise by one each.
+/// A core that applies one input after another; the journal sequence and the clock rise by one each.
 pub struct Scene {
     pub core: Core,
     pub out: Outputs,
@@ -21,13 +21,13 @@ pub struct Scene {
     pub stamp: u64,
     pub reference: Price,
     pub reference_age_ns: u64,
-    /// T0 of the requests; none is the moment of the input.
+    /// T0 of the requests; none takes the stamp of the input.
     pub sent: Option<u64>,
     pub session: u16,
 }
 
 impl Scene {
-    /// Limits that nothing in a test reaches by chance.
+    /// Creates a scene with limits that no test reaches by chance.
     pub fn new() -> Self {
         Self::with(wide())
     }
@@ -42,7 +42,7 @@ impl Scene {
         scene
     }
 
-    /// A core that was told nothing yet.
+    /// Creates a core without any input.
     pub fn empty() -> Self {
         Self {
             core: Core::new(Config::default()),
@@ -56,14 +56,14 @@ impl Scene {
         }
     }
 
-    /// A scene whose venue numbers its events, or does not.
+    /// Creates a scene whose venue numbers its events, or does not.
     pub fn numbered(numbered: bool) -> Self {
         let mut scene = Self::new();
         scene.say(Input::Venue(VenueRules { numbered: u8::from(numbered), ..VenueRules::of(VENUE) }));
         scene
     }
 
-    /// Tells the core an input and returns the input's id.
+    /// Applies an input and returns its id.
     pub fn say(&mut self, input: Input) -> u64 {
         self.sequence += 1;
         self.stamp += 1;
@@ -95,7 +95,7 @@ impl Scene {
         }))
     }
 
-    /// A cancel of an order of any session.
+    /// Sends a cancel of an order of any session.
     pub fn cancel_by_id(&mut self, client: u64, order: u64) -> u64 {
         let (client_order_id, order_id) = (ClientOrderId(client), OrderId(order));
         self.request(Request::Cancel(CancelOrder { client_order_id, order_id, ..Default::default() }))
@@ -133,14 +133,14 @@ impl Scene {
         }))
     }
 
-    /// Tells a venue's report and returns the status that the client is told, if it is told any. What the report does not
-    /// say of symbol, account and side is the order's.
+    /// Applies a venue's report and returns the status reported to the client, if any. Symbol, account and side default
+    /// to those of the order.
     pub fn hear(&mut self, report: ExecutionReport) -> Option<OrdStatus> {
         let record = self.agreeing(report);
         self.hear_exactly(record)
     }
 
-    /// A report that agrees with its order wherever the report says nothing else.
+    /// Returns the report with unset fields filled in from its order.
     pub fn agreeing(&self, report: ExecutionReport) -> ReportRecord {
         let record = |report| ReportRecord { report, source: VENUE, line: 0, lane_sequence: 0 };
         let Some(order) = self.core.order_said(VENUE, report.order_id.0) else { return record(report) };
@@ -152,13 +152,13 @@ impl Scene {
         })
     }
 
-    /// Tells a venue's report as it is.
+    /// Applies a venue's report unchanged.
     pub fn hear_exactly(&mut self, record: ReportRecord) -> Option<OrdStatus> {
         self.say(Input::Report(record));
         self.told().first().map(|told| OrdStatus::from_code(told.status).expect("the status is known"))
     }
 
-    /// The venue answers a question: this is how an order stands.
+    /// Answers a status request with the state of an order.
     pub fn answer(
         &mut self,
         id: u64,
@@ -171,14 +171,14 @@ impl Scene {
         self.hear(stands(id, status, question, number, cumulative, leaves))
     }
 
-    /// The venue answers a question: it has no such order.
+    /// Answers a status request: the venue has no such order.
     pub fn answer_never_heard(&mut self, id: u64) -> Option<OrdStatus> {
         let record = self.agreeing(stands(id, OrdStatus::Rejected, self.sequence, 0, 0, 0));
         let report = ExecutionReport { side: 0, ..record.report };
         self.hear_exactly(ReportRecord { report, ..record })
     }
 
-    /// What the last input told clients.
+    /// Returns the reports that the last input sent to clients.
     pub fn told(&self) -> Vec<ExecutionReport> {
         self.out
             .iter()
@@ -186,7 +186,7 @@ impl Scene {
             .collect()
     }
 
-    /// What the last input sent to venues.
+    /// Returns the requests that the last input sent to venues.
     pub fn sent_on(&self) -> Vec<Request> {
         self.out
             .iter()
@@ -194,13 +194,13 @@ impl Scene {
             .collect()
     }
 
-    /// The orders that the last input asked the venue for.
+    /// Returns the orders for which the last input sent a status request.
     pub fn asked(&self) -> Vec<u64> {
         let original = |request| if let Request::Status(status) = request { Some(status.original.0) } else { None };
         self.sent_on().into_iter().filter_map(original).collect()
     }
 
-    /// The orders that the last input asked the venue to cancel.
+    /// Returns the orders for which the last input sent a cancel.
     pub fn canceled(&self) -> Vec<u64> {
         let original = |request| if let Request::Cancel(cancel) = request { Some(cancel.original.0) } else { None };
         self.sent_on().into_iter().filter_map(original).collect()
@@ -218,12 +218,12 @@ impl Scene {
         self.say(Input::Doubt(Doubt { messages: 1, venue: VENUE, lost, reserved: [0; 5] }));
     }
 
-    /// The venue's line did not take what was sent.
+    /// Returns a request that the venue's line did not take.
     pub fn returned(&mut self, request: &Request) {
         self.say(Input::Returned(Returned::new(VENUE, self.stamp, request)));
     }
 
-    /// Lets what waited longest go; false if nothing waits.
+    /// Releases the request that waits longest; returns false if none waits.
     pub fn release(&mut self) -> bool {
         let Some((order, request)) = self.core.next_waiting(VENUE) else { return false };
         self.say(Input::Release(Release {
@@ -266,7 +266,7 @@ impl Scene {
         self.core.position(ACCOUNT, SYMBOL)
     }
 
-    /// Net and what may still be bought.
+    /// Returns the net position and the open buy quantity.
     pub fn bought(&self) -> (i128, i128) {
         (self.position().net, self.position().working_buy)
     }
@@ -275,7 +275,7 @@ impl Scene {
         self.core.counts()
     }
 
-    /// Why the last request was denied, with limit and value; none if it passed.
+    /// Returns the denial of the last request with its limit and value, or none if the request passed.
     #[track_caller]
     pub fn denial(&self) -> Option<(Denial, i128, i128)> {
         match self.out.as_slice() {
@@ -318,7 +318,7 @@ pub fn order(client: u64, side: Side, price: i64, quantity: i64) -> NewOrder {
     }
 }
 
-/// A report on an order without a fill.
+/// Returns a report on an order without a fill.
 pub fn said(id: u64, what: ExecType, answers: u64, sequence: u64, cumulative: i64, leaves: i64) -> ExecutionReport {
     ExecutionReport {
         order_id: OrderId(id),
@@ -333,7 +333,7 @@ pub fn said(id: u64, what: ExecType, answers: u64, sequence: u64, cumulative: i6
     }
 }
 
-/// A fill whose execution id is the cumulative quantity after it.
+/// Returns a fill whose execution id is the cumulative quantity after it.
 pub fn fill(id: u64, sequence: u64, last: i64, cumulative: i64, leaves: i64) -> ExecutionReport {
     ExecutionReport {
         exec_id: ExecId(cumulative as u64),
@@ -343,7 +343,7 @@ pub fn fill(id: u64, sequence: u64, last: i64, cumulative: i64, leaves: i64) -> 
     }
 }
 
-/// A fill that is taken back, or has another quantity than was told.
+/// Returns an amendment of a fill: a bust or a correction.
 pub fn amended(
     id: u64,
     what: ExecType,
@@ -361,7 +361,7 @@ pub fn amended(
     }
 }
 
-/// A venue's answer to a status request.
+/// Returns a venue's answer to a status request.
 pub fn stands(
     id: u64,
     status: OrdStatus,

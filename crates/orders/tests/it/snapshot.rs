@@ -1,4 +1,4 @@
-//! A core that was saved and loaded goes on as if nothing had happened.
+//! A core that was saved and loaded continues unchanged.
 
 use tickpath_orders::{Config, Core, SnapshotError};
 

@@ -1,11 +1,12 @@
-//! The life of an order at a venue without numbers, told as what the venue says and the status that the client is told.
+//! The life of an order at a venue without sequence numbers, as the venue's events and the status reported to the
+//! client.
 
 use tickpath_market::{ClientOrderId, ExecType, ExecutionReport, OrdStatus, OrderId, Price, Request, Side};
 use tickpath_orders::{Denial, Output};
 
 use crate::scene::{Scene, VENUE, fill, order, said};
 
-/// What happens to an order of 10 at 100, and the status after it. `None` is a report that changes nothing.
+/// An event of an order of 10 at 100, and the status after it. `None` marks a report that changes nothing.
 enum Step {
     Hear(fn(u64) -> ExecutionReport, Option<OrdStatus>),
     Cancel(OrdStatus),
@@ -23,7 +24,7 @@ fn check(name: &str, steps: &[Step]) -> Scene {
         match step {
             Hear(report, expected) => {
                 let answered = report(id);
-                // A report that answers "the last request" is written with the answered id 1.
+                // The answered id 1 stands for the last request.
                 let last = ClientOrderId(scene.sequence);
                 let answers = if answered.client_order_id.0 == 1 { last } else { answered.client_order_id };
                 let report = ExecutionReport { client_order_id: answers, ..answered };

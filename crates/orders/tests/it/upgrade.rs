@@ -1,4 +1,4 @@
-//! A snapshot that core version 3 has made, and what a core does that goes on from it.
+//! A snapshot written by core version 3, and the outputs of a core that resumes from it.
 
 use tickpath_market::{
     AccountId, CancelOrder, ClientOrderId, NewOrder, OrderType, Price, Quantity, ReplaceOrder, Request, SymbolId,
@@ -8,7 +8,7 @@ use tickpath_orders::{
     At, Core, DayEnd, Digest, Doubt, Envelope, Input, Inquire, KILL_ALL, Kill, LOST_REPORTS, Line, OrderView, Outputs,
 };
 
-/// Inputs that reach all that a snapshot holds: limits, rights, windows, positions, orders, what waits.
+/// Inputs that use every part of a snapshot: limits, rights, windows, positions, orders, waiting requests.
 fn inputs(live: &[OrderView]) -> Vec<Input> {
     let mut inputs = Vec::new();
     let mut client = 1 << 50;
@@ -61,7 +61,7 @@ fn inputs(live: &[OrderView]) -> Vec<Input> {
     inputs
 }
 
-/// The digest after them.
+/// Applies the inputs and returns the digest after them.
 fn go_on(core: &mut Core) -> Digest {
     let mut live: Vec<OrderView> = core.live().collect();
     live.sort_by_key(|order| order.id);
@@ -72,7 +72,7 @@ fn go_on(core: &mut Core) -> Digest {
     core.digest()
 }
 
-/// It was made of 900 drawn inputs: 32 orders are open, and 20 requests wait.
+/// A snapshot after 900 drawn inputs, with 32 open orders and 20 waiting requests.
 const SNAPSHOT: &[u8] = include_bytes!("data/snapshot-3.bin");
 
 #[test]
@@ -89,7 +89,7 @@ fn a_snapshot_of_core_version_3_goes_on_as_that_version_would() {
     .unwrap();
     assert!(bytes.is_empty(), "{} bytes are left", bytes.len());
     assert_eq!(core.live().count(), 32);
-    // What version 3 came to with the same inputs.
+    // Digest of version 3 after the same inputs.
     let expected = Digest { inputs: 1076, outputs: 834, digest: 11_876_682_523_812_191_131 };
     assert_eq!(go_on(&mut core), expected);
 }

@@ -1,4 +1,4 @@
-//! A small honest venue: it says what it does, and does what it says. What becomes of its words is not its business.
+//! A small honest venue: it reports its events correctly, and ignores the loss of its reports.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use tickpath_market::{ExecId, ExecType, ExecutionReport, NewOrder, OrdStatus, Or
 use crate::dice::Dice;
 use crate::scene::VENUE;
 
-/// An order as the venue has it.
+/// An order in the venue's book.
 #[derive(Debug, Clone)]
 pub struct Rest {
     pub new: NewOrder,
@@ -35,7 +35,7 @@ impl Rest {
         matches!(self.status, OrdStatus::New | OrdStatus::PartiallyFilled)
     }
 
-    /// Notes an event after which the order stands so.
+    /// Notes an event and sets the resulting status.
     fn stand(&mut self, ended: Option<OrdStatus>) {
         self.events += 1;
         self.status = match ended {
@@ -90,7 +90,7 @@ impl Venue {
         }
     }
 
-    /// Something happens at the market.
+    /// Draws a market event on an order: a fill, a bust or an expiry.
     pub fn trade(&mut self, dice: &mut Dice) -> Option<ExecutionReport> {
         let ids: Vec<u64> = self.orders.keys().copied().collect();
         let id = dice.pick(&ids);
@@ -115,7 +115,7 @@ impl Venue {
         Some(ExecutionReport { exec_id, last_quantity, last_price: Price(100), ..self.say(id, ExecType::Trade, 0) })
     }
 
-    /// Takes a fill back. What is taken back does not come to the book again.
+    /// Busts a fill. The busted quantity does not return to the book.
     fn bust(&mut self, id: u64, dice: &mut Dice) -> ExecutionReport {
         let order = self.orders.get_mut(&id).unwrap();
         let (exec, quantity) = order.fills.swap_remove(dice.below(order.fills.len() as u64) as usize);
@@ -167,7 +167,7 @@ impl Venue {
     }
 }
 
-/// A request is refused, and is no event of its order.
+/// Returns the rejection of a request, which is no event of its order.
 fn refused(what: ExecType, order: u64, request: &Request) -> ExecutionReport {
     ExecutionReport {
         order_id: OrderId(order),

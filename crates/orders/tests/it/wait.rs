@@ -1,4 +1,4 @@
-//! What waits here for a venue that takes nothing.
+//! Requests that wait here for a venue whose line is down.
 
 use tickpath_market::{ExecType, OrdStatus, Price, Quantity, Request, Side, VenueId};
 use tickpath_orders::{
@@ -8,14 +8,14 @@ use tickpath_orders::{
 
 use crate::scene::{ACCOUNT, SYMBOL, Scene, VENUE, fill, said, wide};
 
-/// A scene whose venue is down.
+/// Creates a scene whose venue is down.
 fn down() -> Scene {
     let mut scene = Scene::new();
     scene.line(false);
     scene
 }
 
-/// What is sent when all that waits is released.
+/// Releases all waiting requests and returns the sent ones.
 fn drained(scene: &mut Scene) -> Vec<Request> {
     let mut sent = Vec::new();
     while scene.release() {
@@ -106,7 +106,7 @@ fn the_queue_is_bounded_and_cancels_pass() {
     assert_eq!(scene.denial(), None, "there is room again");
 }
 
-/// What an order of 10 at 100 is denied for when it is released after this.
+/// Checks the denial of an order of 10 at 100 on its release, after `meanwhile` has happened.
 #[track_caller]
 fn check_release(name: &str, meanwhile: impl Fn(&mut Scene), expected: Option<(Denial, i128, i128)>) {
     let mut scene = down();
@@ -198,7 +198,7 @@ fn kill(scene: &mut Scene) {
     scene.say(Input::Kill(Kill { scope: KILL_ALL, on: 1, ..Kill::default() }));
 }
 
-/// What a replace to 10 of an order of 6 is denied for when it is released after this.
+/// Checks the denial of a replace from 6 to 10 on its release, after `meanwhile` has happened.
 #[track_caller]
 fn check_change(name: &str, meanwhile: impl Fn(&mut Scene, u64), expected: Option<(Denial, i128, i128)>) {
     let mut scene = Scene::with(AccountLimits {
@@ -336,7 +336,7 @@ fn an_order_that_the_venue_speaks_of_before_it_left_is_unknown_and_never_sent() 
     assert_eq!((scene.state(id), scene.bought()), (OrdStatus::Unknown, (0, 10)));
 }
 
-/// The release of what waits may be in the tail of the journal that the end of a boot took.
+/// The release may be in the tail of the journal that the reboot lost.
 #[test]
 fn what_waits_when_the_host_boots_anew_may_have_left_and_never_leaves_again() {
     let mut scene = Scene::new();
@@ -384,7 +384,7 @@ fn what_waits_when_the_disk_fails_is_refused_at_once() {
     assert_eq!(ids, [cancel], "cancels pass");
 }
 
-/// Ids of what the last input refused because of the disk: the core's and the client's.
+/// Returns the ids of the requests that the last input denied because of the disk: the core's id and the client's.
 fn refused(scene: &Scene) -> Vec<(u64, u64)> {
     let denied = scene.out.iter().filter_map(|out| match out {
         tickpath_orders::Output::Denied { denied, .. } => Some(denied),
@@ -502,7 +502,7 @@ fn a_cancel_that_comes_back_with_its_order_cancels_it_here() {
         assert_eq!((scene.state(id), scene.bought()), (OrdStatus::Canceled, (0, 0)));
         scene.returned(&cancel);
         assert_eq!((scene.out.len(), scene.counts().ignored, scene.core.waiting(VENUE)), (0, 0, 0));
-        // A venue that has it after all contradicts what is known.
+        // A venue that reports the order after all contradicts the known state.
         scene.hear(said(id, ExecType::New, id, 1, 0, 10));
         assert_eq!(scene.state(id), OrdStatus::Unknown);
     }

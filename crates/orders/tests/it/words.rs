@@ -1,4 +1,4 @@
-//! An admin's words: switches and cancels by scope, and what is entered by hand.
+//! Admin commands: switches and cancels by scope, and entries by hand.
 
 use tickpath_market::{
     AccountId, ClientOrderId, ExecId, ExecType, ExecutionReport, OrdStatus, OrderId, Price, Quantity, Request, Side,
@@ -12,11 +12,11 @@ use tickpath_orders::{
 use crate::dice::{Dice, seed};
 use crate::scene::{ACCOUNT, SYMBOL, Scene, VENUE, fill, said, stands};
 
-/// What a venue calls an order that is lost here: of an epoch that has passed.
+/// Venue-side id of the lost order: from an earlier epoch.
 const LOST: u64 = 77 << 40 | 5;
 const REASON: [u8; 32] = *b"anna: the desk has rung us up...";
 
-/// The order that was lost: to buy ten.
+/// Returns the lost order, a buy of ten.
 fn lost() -> EnterOrder {
     EnterOrder {
         client_order_id: ClientOrderId(9),
@@ -34,7 +34,7 @@ fn lost() -> EnterOrder {
     }
 }
 
-/// A report of the lost order.
+/// Returns a report on the lost order.
 fn of_lost(report: ExecutionReport) -> ReportRecord {
     let report = ExecutionReport {
         order_id: OrderId(LOST),
@@ -47,7 +47,7 @@ fn of_lost(report: ExecutionReport) -> ReportRecord {
     ReportRecord { report, source: VENUE, line: 0, lane_sequence: 0 }
 }
 
-/// A core as its snapshot has it.
+/// Returns the core loaded from its own snapshot.
 pub(crate) fn loaded(core: &Core) -> Core {
     let mut bytes = Vec::new();
     core.save(&mut |piece| bytes.extend_from_slice(piece));
@@ -130,7 +130,7 @@ fn reports_of_a_lost_order_are_kept_and_joined_when_it_is_entered() {
     assert_eq!(told, [(1, OrdStatus::New), (0, OrdStatus::PartiallyFilled)]);
     assert_eq!((scene.state(id), scene.bought(), scene.core.foreign_count()), (OrdStatus::PartiallyFilled, (4, 6), 0));
     assert_eq!(scene.asked(), [LOST], "the venue is asked under the name that it knows");
-    // What the venue says later finds it, and what it is told names it as the venue does.
+    // A later report of the venue finds the order, and a request to the venue names the order by the venue's id.
     scene.core = loaded(&scene.core);
     scene.hear_exactly(of_lost(fill(0, 3, 1, 5, 5)));
     assert_eq!(scene.bought(), (5, 5));
@@ -145,7 +145,7 @@ fn reports_of_a_lost_order_are_kept_and_joined_when_it_is_entered() {
     assert_eq!(scene.counts().strangers, 4);
 }
 
-/// Had it never been lost it would stand just so.
+/// Expects the state of an order that was never lost.
 #[test]
 fn an_order_that_was_lost_and_entered_stands_as_if_it_had_never_been_lost() {
     let mut dice = Dice::new(seed());
@@ -168,7 +168,7 @@ fn an_order_that_was_lost_and_entered_stands_as_if_it_had_never_been_lost() {
             let number = reports.len() as u64 + 1;
             reports.push(said(0, ExecType::Canceled, 0, number, filled, 0));
         }
-        // In any order, some of them twice.
+        // In any order, some reports twice.
         for _ in 0..reports.len() {
             let (a, b) = (dice.below(reports.len() as u64) as usize, dice.below(reports.len() as u64) as usize);
             reports.swap(a, b);
@@ -213,7 +213,7 @@ fn an_answer_about_all_orders_settles_each_and_its_end_is_no_strangers_report() 
     let question = scene.say(reconcile);
     let asks = StatusRequest { client_order_id: ClientOrderId(question), fills: 1, ..StatusRequest::default() };
     assert_eq!((scene.sent_on(), scene.told().len()), (vec![Request::Status(asks)], 0));
-    // The fill of one order was lost; the others stand as before.
+    // The fill of one order was lost; the other orders are unchanged.
     for (id, cumulative) in [(works, 0), (lost, 10), (doubted, 0)] {
         let (number, leaves) = if cumulative == 0 { (1, 10) } else { (2, 0) };
         if cumulative != 0 {
@@ -229,7 +229,7 @@ fn an_answer_about_all_orders_settles_each_and_its_end_is_no_strangers_report() 
     scene.hear(stands(0, OrdStatus::New, question, 0, 0, 0));
     assert_eq!(scene.counts(), before, "it ends the answer and tells of no order");
     assert_eq!(scene.sent_on().len() + scene.told().len(), 0);
-    // An order that is not known here is a stranger, as it is in any report.
+    // An unknown order counts as a stranger, as in any other report.
     scene.hear(ExecutionReport { side: Side::Buy.code(), ..stands(LOST, OrdStatus::New, question, 1, 0, 10) });
     assert_eq!((scene.counts().strangers, scene.core.foreign_count()), (before.strangers + 1, 1));
 }
@@ -251,7 +251,7 @@ fn a_venue_that_cannot_be_asked_for_all_orders_is_not_asked() {
     scene.say(Input::Venue(VenueRules::of(VENUE)));
     scene.line(false);
     is_refused(&mut scene, ask(VENUE, REASON), WordError::CannotAskForAll(VENUE.0));
-    // An order waits: the answer would seem to know of it.
+    // While an order waits, the answer would seem to include it.
     scene.order(1, Side::Buy, 100, 10);
     scene.line(true);
     is_refused(&mut scene, ask(VENUE, REASON), WordError::CannotAskForAll(VENUE.0));
@@ -259,7 +259,7 @@ fn a_venue_that_cannot_be_asked_for_all_orders_is_not_asked() {
     assert_eq!(scene.core.judge(&ask(VENUE, REASON)), Ok(()));
 }
 
-/// The desk knows only the venue's own id of the lost order.
+/// Returns the lost order when only the venue's own id of it is known.
 fn by_own_id() -> EnterOrder {
     EnterOrder { sent_as: OrderId(0), venue_order_id: VenueOrderId(4), ..lost() }
 }
@@ -274,7 +274,7 @@ fn an_order_without_a_name_that_its_venue_has_heard_is_not_asked_for() {
     assert_eq!(scene.core.judge(&Input::Inquire(inquire)), Err(WordError::NobodyToAsk));
     scene.inquire(id);
     assert_eq!(scene.sent_on().len(), 0, "a question under our id would be answered: no such order");
-    // A venue that says its own id alone.
+    // The venue sends only its own id.
     let nameless = |report| {
         let record = of_lost(report);
         ReportRecord { report: ExecutionReport { order_id: OrderId(0), ..record.report }, ..record }
@@ -284,7 +284,7 @@ fn an_order_without_a_name_that_its_venue_has_heard_is_not_asked_for() {
     scene.core = loaded(&scene.core);
     scene.doubt(LOST_REPORTS);
     assert_eq!((scene.state(id), scene.sent_on().len()), (OrdStatus::Unknown, 0), "nobody can be asked");
-    // Once it says what it was sent, it goes by that.
+    // Once the venue sends the id that it was sent, the order goes by that id.
     scene.hear_exactly(of_lost(fill(0, 2, 1, 5, 5)));
     assert_eq!(scene.bought(), (5, 5));
     for _ in 0..2 {
@@ -305,7 +305,7 @@ fn an_order_that_is_entered_by_the_venues_own_id_goes_by_what_the_venue_has_said
     let mut scene = Scene::new();
     scene.boot(78, 1);
     scene.hear_exactly(of_lost(said(0, ExecType::New, 0, 1, 0, 10)));
-    // Of the same order, without the venue's own id.
+    // A report on the same order, without the venue's own id.
     let record = of_lost(fill(0, 2, 4, 4, 6));
     let report = ExecutionReport { venue_order_id: VenueOrderId(0), ..record.report };
     scene.hear_exactly(ReportRecord { report, ..record });
@@ -403,7 +403,7 @@ fn an_entered_fill_is_booked_once_whether_or_not_the_venue_reports_it_after_all(
     }
 }
 
-/// The venue says that more was filled than came in; the fill that never came is entered, and nothing is in doubt any more.
+/// The venue counts more filled than the core has booked; the missing fill is entered, and the doubt ends.
 #[test]
 fn a_fill_that_is_entered_ends_the_doubt_that_it_is_all_of() {
     let mut scene = Scene::new();

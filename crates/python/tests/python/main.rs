@@ -1,4 +1,4 @@
-//! The package's tests are Python (`python/tests`), and run against the module that cargo has built.
+//! Runs the package's Python tests (`python/tests`) against the module built by cargo.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +9,7 @@ fn the_package_does_what_its_tests_say() {
     let test = std::env::current_exe().expect("a test has a path");
     let library = test.with_file_name("lib_native.so");
     let mut tests = Command::new(repository.join("scripts/pytest"));
-    // Cargo builds these with the workspace's tests; what is not there is left out.
+    // Cargo builds these programs with the workspace's tests; a missing program is left out.
     let built = test.ancestors().nth(2).expect("it lies in deps");
     for (name, program) in [("TICKPATH", "tickpath"), ("STRATEGY", "examples/strategy")] {
         let program = built.join(program);
@@ -17,7 +17,7 @@ fn the_package_does_what_its_tests_say() {
             tests.env(name, program);
         }
     }
-    // So with the C library: where it is not there, nobody finds out how the two live in one process.
+    // Without the C library, the tests that load both libraries into one process are skipped.
     let c_library = test.with_file_name("libtickpath.so");
     if c_library.exists() {
         tests.env("TICKPATH_LIBRARY", c_library);

@@ -1,5 +1,5 @@
-//! Results to render: one with every key of the contract, one with a run of each workload, and one that is as small and
-//! as hostile as the contract allows.
+//! Results to render: a result with every key of the contract, a result with runs of every workload, and the smallest
+//! and most hostile result that the contract allows.
 
 use hdrhistogram::Histogram;
 use serde_json::Value;
@@ -8,10 +8,10 @@ use tickpath_result::{
     StageKind,
 };
 
-/// A text that would run, steer a terminal or break a table if a rendering let it through.
+/// A text that would run, steer a terminal or break a table if a rendering did not escape it.
 pub const HOSTILE: &str = "<script>alert('x')</script>\u{1b}[31m | \"q\", `b` & \u{202e}end\r\n=1+1";
 
-/// A result that uses every key of the contract.
+/// Builds a result that uses every key of the contract.
 pub fn example() -> ResultFile {
     let command = "tickpath bench orders --target shm:// --repeat 2";
     let mut result = ResultFile::new("orders", command, "2026-01-02T03:04:05Z");
@@ -27,7 +27,7 @@ pub fn example() -> ResultFile {
     result
 }
 
-/// A result with runs of every workload that has a section of its own, in two repeats.
+/// Builds a result with two repeats of every workload that has its own section.
 pub fn workloads() -> ResultFile {
     let mut result = ResultFile::new("every workload", "tickpath report A B", "2026-01-02T03:04:05Z");
     result.host = host();
@@ -45,7 +45,7 @@ pub fn workloads() -> ResultFile {
     result
 }
 
-/// A result without hops, with nulls and with hostile texts wherever a text may stand.
+/// Builds a result without hops, with nulls, and with hostile texts in every text field.
 pub fn minimal() -> ResultFile {
     let mut result = ResultFile::new(HOSTILE, HOSTILE, HOSTILE);
     let mut hostile = Run { target: HOSTILE.to_owned(), client: HOSTILE.to_owned(), repeat: 1, ..Run::default() };
@@ -75,13 +75,13 @@ pub fn minimal() -> ResultFile {
     result
 }
 
-/// A hop of `samples` times around `middle_ns` with a long tail; the same seed gives the same hop.
+/// Builds a hop of `samples` times around `middle_ns` with a long tail; the same seed gives the same hop.
 pub fn hop(samples: u64, middle_ns: u64, seed: u64) -> Hop {
     let (raw, unstalled, worst) = histograms(samples, middle_ns, seed);
     Hop::from_histogram(&raw, Some(&unstalled), 0, worst)
 }
 
-/// The raw distribution, the one without its stalls, and the three largest samples, the largest first.
+/// Returns the raw distribution, the distribution without its stalls, and the three largest samples, the largest first.
 pub fn histograms(samples: u64, middle_ns: u64, seed: u64) -> (Histogram<u64>, Histogram<u64>, [u64; 3]) {
     let mut raw = Histogram::<u64>::new_with_bounds(1, 60_000_000_000, 3).expect("valid bounds");
     let mut unstalled = raw.clone();
@@ -209,7 +209,7 @@ fn run(target: &str, client: &str, repeat: u32, params: &[(&str, Value)]) -> Run
     run
 }
 
-/// Both targets cold, after two idles, steady, and there and back.
+/// Builds both targets cold, after two idle periods, steady, and as round trips.
 fn pubsub_runs(repeat: u32) -> Vec<Run> {
     let mut runs = Vec::new();
     for (target, middle) in [("shm://", 400), ("redis://127.0.0.1:6379", 50_000)] {
@@ -238,7 +238,7 @@ fn pubsub_params() -> [(&'static str, Value); 3] {
     [("size_bytes", 1_024.into()), ("readers", 1.into()), ("wait", "block".into())]
 }
 
-/// A puller that falls behind, and two that keep up.
+/// Builds a puller that falls behind, and two that keep up.
 fn queue_runs(repeat: u32) -> Vec<Run> {
     let mut runs = Vec::new();
     for (pullers, rate) in [(1u64, 2_000.0), (2, 5_000.0)] {
@@ -259,14 +259,14 @@ fn queue_runs(repeat: u32) -> Vec<Run> {
     runs
 }
 
-/// Twenty values, a tenth of a second apart.
+/// Builds twenty values, a tenth of a second apart.
 fn series(name: &str, value: impl Fn(f64) -> f64) -> Series {
     let steps = || (1..=20u32).map(f64::from);
     let t_ns = steps().map(|step| (step * 1e8) as u64).collect();
     Series { name: name.to_owned(), t_ns, value: steps().map(value).collect() }
 }
 
-/// Two commands over two clients at four depths, and one that ran at one depth only.
+/// Builds two commands with two clients at four depths, and a command at a single depth.
 fn pipeline_runs(repeat: u32) -> Vec<Run> {
     let mut runs = Vec::new();
     for (command, client, one) in
@@ -292,7 +292,7 @@ fn pipeline_run(command: &str, client: &str, repeat: u32, depth: u64, per_s: f64
     run
 }
 
-/// Two clients over two ways.
+/// Builds two clients over three routes.
 fn clients_runs(repeat: u32) -> Vec<Run> {
     let mut runs = Vec::new();
     for (client, workers, rate) in [("redis-py", 1u64, 7_000.0), ("redis-py-asyncio", 100, 13_000.0)] {
@@ -315,7 +315,7 @@ fn stage(name: &str, p50_ns: Option<f64>, kind: StageKind) -> Stage {
     Stage { name: name.to_owned(), p50_ns, kind, ..Stage::default() }
 }
 
-/// Stages of all three kinds, cold with the process's start before the call.
+/// Builds stages of all three kinds; the cold stages include the process's start before the call.
 fn explain_runs(repeat: u32) -> Vec<Run> {
     use StageKind::{Bounded, Measured, Unexplained};
     let cold = [("import_redis", 6e7, Measured), ("connect_tcp", 4.7e6, Measured), ("send", 1.8e5, Measured)];

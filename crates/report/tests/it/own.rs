@@ -1,4 +1,4 @@
-//! Hops of a user's own code: names that no list has, in the contract and in every rendering.
+//! Hops of a user's own code: names that are in no list, in the contract and in every rendering.
 
 use serde_json::{Value, json};
 use tickpath_report::{self as report, Screen};
@@ -8,16 +8,16 @@ use crate::example::hop;
 
 const SCHEMA: &str = include_str!("../../../../docs/result.schema.json");
 
-/// Two names that are the same up to where a column of the usual width ends.
+/// Names of which two are equal up to the end of a column of the usual width.
 const NAMES: [&str; 3] = ["own.decode", "own.tick_to_decoded_book", "own.tick_to_decoded_trade"];
 
-/// As `lab.hops()` makes it.
+/// Builds a result like `lab.hops()`.
 fn own() -> ResultFile {
     let mut result = ResultFile::new("own", "python strategy.py", "2026-01-02T03:04:05Z");
     let mut run = Run { target: "own://".to_owned(), client: "python".to_owned(), repeat: 1, ..Run::default() };
     run.valid = true;
     for (name, middle_ns) in NAMES.into_iter().zip([400, 9_000, 30_000]) {
-        // Nobody watches what the host takes of them.
+        // No thread watches the host's gaps for them.
         let unwatched = Hop { unstalled: None, host_stall_share_p999: None, ..hop(20_000, middle_ns, 1) };
         run.hops.insert(name.to_owned(), unwatched);
     }
@@ -66,7 +66,7 @@ fn every_rendering_has_them_whole() {
             assert!(text.contains(name), "{name} is not in\n{text}");
         }
     }
-    // Each is told above the tables: none of them leads.
+    // All are reported above the tables: none of them leads.
     let head = rendered[1].lines().take_while(|line| !line.contains("50%"));
     let head = head.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ");
     for name in NAMES {

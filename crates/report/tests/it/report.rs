@@ -1,4 +1,4 @@
-//! The result file and its renderings: whatever a result holds, a rendering is whole, harmless and says no more.
+//! The result file and its renderings: for any content a rendering is complete and harmless, and adds nothing.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -100,7 +100,7 @@ fn every_rendering_is_pure_and_harmless() {
             if !["coloured", "csv"].contains(&name) {
                 assert!(!text.contains(steers), "{name} of {result_name} has a control character");
             }
-            // Four spaces in front make a line of Markdown code, which stays as it is.
+            // Four leading spaces make a line of Markdown code, which needs no escaping.
             let mut marked = text.lines().filter(|line| name != "markdown" || !line.starts_with("    "));
             if ["markdown", "svg", "html"].contains(&name) {
                 assert!(!marked.any(|line| line.contains("<script")), "{name} of {result_name} lets markup through");
@@ -163,7 +163,7 @@ fn sections_are_had_by_what_runs_hold_and_the_page_of_names_says_what() {
     }
     for (section, sentence) in documented("Sections") {
         let named: Vec<&str> = sentence.split('`').skip(1).step_by(2).collect();
-        // Of runs that have these names alone, or all but these.
+        // Runs with only these names, or with all but these.
         let is_there = |kept: bool| {
             let mut result = all.clone();
             for run in &mut result.runs {
@@ -182,19 +182,19 @@ fn charts_show_all_that_the_file_holds() {
     let result = workloads();
     let page = report::html(&result);
     let check = |mark: &str, expected: usize| assert_eq!(page.matches(mark).count(), expected, "{mark}");
-    // Repeats of one run have one waterfall: a row for each of three stages, the sum, the whole, and the heading.
+    // Repeats of a run share a waterfall: a row for each of three stages, the sum, the whole, and the heading.
     check("<table class=\"waterfall\">", 2);
     check("class=\"flow\"", 2 * (3 + 2 + 1));
     check("class=\"bar bounded\"", 1);
     check("class=\"bar unexplained\"", 1);
-    // Two targets, cold, after two idles, and steady; there and back has no publish call.
+    // Two targets, cold, after two idle periods, and steady; a round trip has no publish call.
     check("<line class=\"mark\"", 2 * (4 + 1) + 2 * 4);
     let queues = result.runs.iter().filter(|run| run.series.iter().any(|series| series.name == "backlog")).count();
     let actors: usize = result.runs.iter().map(|run| run.actors.len()).sum();
     check("<path class=\"area\"", queues);
     check("<td>pusher</td>", queues);
     check("<td>puller</td>", actors - queues);
-    // Two commands over two clients, and two clients over three ways.
+    // Two commands over two clients, and two clients over three routes.
     check("<circle class=\"knee", 4);
     check("<div class=\"beside\">", 6);
     check("<line class=\"interval\"", 3 * result.comparisons.len());
@@ -211,7 +211,7 @@ fn drawings_have_words_for_those_who_do_not_see_them() {
             let is_picture = head.contains("role=\"img\"");
             let is_told = drawing.contains("<title>") && drawing.contains("<desc>");
             assert!(!is_picture || is_told, "{name}: <svg{head}> has no words");
-            // Anything else stands in a cell or a legend, beside its figure.
+            // Any other drawing is in a cell or a legend, beside its figure.
             let is_small = head.contains("class=\"cell\"") || head.contains("class=\"key\"");
             assert!(is_picture || is_small, "{name}: <svg{head}> is neither a picture nor small");
             let inside = drawing.split("</svg>").next().unwrap_or_default();
@@ -495,7 +495,7 @@ fn hostile_texts_stay_texts() {
     assert!(rows.iter().flatten().any(|cell| cell == HOSTILE), "a table for programs has the text unchanged");
 }
 
-/// The rows of the table under a heading of docs/results.md: the name without its marks, and its sentence.
+/// Returns the rows of the table under a heading of docs/results.md: the name without its marks, and its sentence.
 fn documented(heading: &str) -> Vec<(&'static str, &'static str)> {
     let section = DOCS.split("\n## ").find_map(|section| section.strip_prefix(heading)?.strip_prefix('\n'));
     let rows = section.expect("the heading is there").lines().filter_map(|line| line.strip_prefix("| `"));
@@ -503,7 +503,7 @@ fn documented(heading: &str) -> Vec<(&'static str, &'static str)> {
     rows.map(|row| cells(row).expect("a name and a sentence")).collect()
 }
 
-/// Every element closes where it should, and every `&` begins one of our five entities.
+/// Checks that every element closes correctly, and that every `&` begins a known entity.
 fn check_well_formed(name: &str, text: &str) {
     let mut open: Vec<&str> = Vec::new();
     for piece in text.split('<').skip(1) {
@@ -522,7 +522,7 @@ fn check_well_formed(name: &str, text: &str) {
     }
 }
 
-/// RFC 4180, as a reader of another program would do it.
+/// Parses RFC 4180 independently of the writer.
 fn parsed_csv(text: &str) -> Vec<Vec<String>> {
     let (mut rows, mut row, mut cell, mut quoted) = (Vec::new(), Vec::new(), String::new(), false);
     let mut characters = text.chars().peekable();

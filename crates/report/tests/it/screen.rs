@@ -1,4 +1,4 @@
-//! What a terminal shows: a screen of what came out, and every run on demand.
+//! Output for a terminal: a screen of headlines, and every run on demand.
 
 use tickpath_report::{Screen, html, terminal};
 use tickpath_result::{Counts, ResultFile, Run};
@@ -12,7 +12,7 @@ fn shown(result: &ResultFile, width: usize, all: bool) -> String {
     terminal(result, &Screen { width, colour: false, all })
 }
 
-/// A bench of many phases and repeats.
+/// Builds a bench with many phases and repeats.
 fn many() -> ResultFile {
     let mut result = ResultFile::new("pubsub", "tickpath bench pubsub --repeat 3", "2026-01-01T00:00:00Z");
     for repeat in 1..=3 {
@@ -128,7 +128,7 @@ fn the_processor_time_of_who_waits_stands_beside_the_latency() {
     let text = shown(&result, 80, true);
     let (_, table) = text.split_once("the receiver's processor time a message\n").expect("it has a table");
     assert!(table.lines().nth(1).is_some_and(|row| row.contains("45 µs")), "{text}");
-    // What is no matter of phases has one row a kind of run.
+    // Without phases the table has a row per kind of run.
     result.runs.iter_mut().for_each(|run| run.params = Run::default().params);
     let text = shown(&result, 120, false);
     assert!(text.contains("CPU a message") && text.contains("45 µs"), "{text}");

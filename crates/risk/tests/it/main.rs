@@ -1,3 +1,3 @@
-//! What the checks promise, seen from outside.
+//! The promises of the checks, tested from outside.
 
 mod page;

@@ -1,10 +1,10 @@
-//! `docs/risk-checks.md` has the tables of the checks and of the other denials as they are made here.
+//! The tables of the checks and of the other denials in `docs/risk-checks.md` equal those generated here.
 
 use tickpath_risk::{Denial, checks_table};
 
 const PAGE: &str = include_str!("../../../../docs/risk-checks.md");
 
-/// A table of the page, which is between two markers of this name.
+/// Returns the table of the page between the two markers of this name.
 fn on_page(name: &str) -> &'static str {
     let (_, rest) = PAGE.split_once(&format!("<!-- {name} -->\n")).expect("the table begins somewhere");
     rest.split_once(&format!("<!-- /{name} -->")).expect("the table ends somewhere").0

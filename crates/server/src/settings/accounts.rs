@@ -1,4 +1,4 @@
-//! `accounts.csv`: who may trade, and how much.
+//! `accounts.csv`: the accounts that may trade, and their limits.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -10,7 +10,7 @@ use tickpath_settings::SettingsError;
 use super::csv::{self, Column, Row};
 use super::limits::{MOST_ID, currency, flag, money, quantity, rate};
 
-/// A limit is called as on the page of the risk checks. Those that may be missing are off then.
+/// Columns, named as on the page of the risk checks. An optional limit that is missing is off.
 const COLUMNS: &[Column] = &[
     Column { name: "account", needed: true },
     Column { name: "rate_limit", needed: false },
@@ -32,12 +32,12 @@ const COLUMNS: &[Column] = &[
     Column { name: "max_loss", needed: false },
 ];
 
-/// The names of the columns of a table of accounts.
+/// Returns the column names of a table of accounts.
 pub fn account_columns() -> impl Iterator<Item = &'static str> {
     COLUMNS.iter().map(|column| column.name)
 }
 
-/// Reads accounts.
+/// Reads a table of accounts.
 pub(super) fn read(file: &Path) -> Result<Vec<AccountLimits>, SettingsError> {
     let mut numbers = HashMap::new();
     csv::read(file, COLUMNS, |row| {

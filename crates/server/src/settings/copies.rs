@@ -1,4 +1,4 @@
-//! Which reports a drop copy takes.
+//! Filters of drop copies.
 //!
 //! ```toml
 //! [[user]]
@@ -19,30 +19,31 @@ use zerocopy::FromBytes;
 
 use super::pattern::AccountPattern;
 
-/// Which reports a drop copy takes.
+/// Filter of a drop copy.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CopyFilter {
-    /// Those of orders for these accounts.
+    /// Accounts whose orders are copied.
     pub accounts: Vec<AccountPattern>,
-    /// Those to sessions of these users; of all if there are none.
+    /// Users whose sessions are copied; all users if there are none.
     pub users: Vec<String>,
-    /// Fills, and what changes them, and nothing else.
+    /// Whether only fills are copied, with their corrections and cancels.
     pub fills_only: bool,
 }
 
-/// A drop copy as a topic.
+/// Drop copy on a topic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CopyTopic {
-    /// Where.
+    /// URL of the transport.
     pub url: String,
-    /// Its name there.
+    /// Name of the topic.
     pub topic: String,
-    /// What of it.
+    /// Filter of the reports.
     pub filter: CopyFilter,
 }
 
 impl CopyTopic {
-    /// All of a file. Two of one name at one place would take each other's messages for their own.
+    /// Takes all drop copies of a file. Two with one topic at one URL would each take the other's messages for their
+    /// own.
     pub(super) fn take_all(top: &mut Section<'_>) -> Vec<Self> {
         let mut places = BTreeSet::new();
         top.sections("drop_copy", |section| {
@@ -70,7 +71,7 @@ impl CopyTopic {
     }
 }
 
-/// The same, with the sessions of its users.
+/// Filter with its users resolved to their sessions.
 #[derive(Debug, Clone)]
 pub struct CopyTakes {
     accounts: Vec<AccountPattern>,
@@ -79,20 +80,20 @@ pub struct CopyTakes {
 }
 
 impl CopyFilter {
-    /// What the section says of a drop copy for these accounts.
+    /// Takes the filter of a drop copy for these accounts from a section.
     pub(super) fn take(section: &mut Section<'_>, accounts: Vec<AccountPattern>, users: &str) -> Self {
         let users = section.list(users).unwrap_or_default();
         Self { accounts, users, fills_only: section.flag("fills_only").unwrap_or(false) }
     }
 
-    /// With these sessions of its users; `None` stands for all sessions.
+    /// Resolves the filter to these sessions of its users; `None` stands for all sessions.
     pub(super) fn of_sessions(&self, sessions: Option<BTreeSet<u16>>) -> CopyTakes {
         CopyTakes { accounts: self.accounts.clone(), sessions, fills_only: self.fills_only }
     }
 }
 
 impl CopyTakes {
-    /// Whether it takes what was said.
+    /// Returns whether the filter takes a report.
     pub fn takes(&self, report: &SessionReport<'_>) -> bool {
         if self.sessions.as_ref().is_some_and(|sessions| !sessions.contains(&report.session)) {
             return false;
@@ -104,7 +105,7 @@ impl CopyTakes {
     }
 }
 
-/// The account that a report is for; none if it is no report, or no fill where only these count.
+/// Returns the account that a report is for; none if it is no report, or no fill where only fills count.
 fn account(report: &SessionReport<'_>, fills_only: bool) -> Option<AccountId> {
     if report.kind == Kind::ExecutionReport.code() {
         let (execution, _) = ExecutionReport::read_from_prefix(report.message).ok()?;

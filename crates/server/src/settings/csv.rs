@@ -1,6 +1,6 @@
-//! Tables as CSV: the first line names the columns, in any order; every bad line is told.
+//! Tables as CSV: the first line names the columns, in any order; every bad line is reported.
 //!
-//! Empty lines and lines that begin with `#` are left out. Cells have no quotes: nothing here needs a comma.
+//! Empty lines and lines that begin with `#` are left out. Cells have no quotes: no value here needs a comma.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -11,14 +11,14 @@ use std::str::FromStr;
 
 use tickpath_settings::{Mistakes, SettingsError, read_text};
 
-/// A column of a table.
+/// Column of a table.
 pub(super) struct Column {
     pub(super) name: &'static str,
-    /// Whether each line must have it.
+    /// Whether each line must have a value.
     pub(super) needed: bool,
 }
 
-/// A line of a table, asked cell by cell. What is wrong with a cell is told, and then it is as if it were empty.
+/// Line of a table, read cell by cell. A cell with a mistake is reported, and then counts as empty.
 pub(super) struct Row<'a> {
     line: usize,
     columns: &'a [&'a str],
@@ -26,7 +26,7 @@ pub(super) struct Row<'a> {
     mistakes: &'a mut Mistakes,
 }
 
-/// Reads a table: a value of each line, if no line is bad.
+/// Reads a table: one value per line, if no line is bad.
 pub(super) fn read<T>(
     file: &Path,
     columns: &[Column],
@@ -42,7 +42,7 @@ fn parse<T>(
     mut take: impl FnMut(&mut Row<'_>) -> T,
 ) -> Result<Vec<T>, Mistakes> {
     let mut mistakes = Mistakes::none(file);
-    // Spreadsheets write a mark of the byte order before the first line.
+    // Spreadsheets write a byte order mark before the first line.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let is_table = |(_, line): &(usize, &str)| !line.trim().is_empty() && !line.starts_with('#');
     let mut lines = (1..).zip(text.lines()).filter(is_table);
@@ -72,7 +72,7 @@ fn parse<T>(
     mistakes.or(values)
 }
 
-/// Tells what is wrong with the names of the columns.
+/// Checks the names of the columns, and reports their mistakes.
 fn is_head(head: &[&str], line: usize, columns: &[Column], mistakes: &mut Mistakes) -> bool {
     let is_known = |name: &str| columns.iter().any(|column| column.name == name);
     for (place, name) in head.iter().enumerate() {
@@ -97,18 +97,18 @@ fn names(columns: &[Column]) -> String {
 }
 
 impl Row<'_> {
-    /// The cell of a column; none if it is empty, or if the table has no such column.
+    /// Returns the cell of a column; none if the cell is empty, or if the table has no such column.
     pub(super) fn cell(&self, column: &str) -> Option<&str> {
         let place = self.columns.iter().position(|name| *name == column)?;
         Some(self.cells[place]).filter(|cell| !cell.is_empty())
     }
 
-    /// What the type reads from a cell.
+    /// Parses a cell.
     pub(super) fn parsed<T: FromStr<Err: Display>>(&mut self, column: &str) -> Option<T> {
         self.read(column, |cell| cell.parse().map_err(|reason: T::Err| reason.to_string()))
     }
 
-    /// A whole number of this range.
+    /// Reads a whole number of this range.
     pub(super) fn number<N: Copy + PartialOrd + Display + FromStr>(
         &mut self,
         column: &str,
@@ -123,13 +123,13 @@ impl Row<'_> {
         })
     }
 
-    /// What `read` makes of a cell.
+    /// Reads a cell by a function, and reports its error.
     pub(super) fn read<T>(&mut self, column: &str, read: impl FnOnce(&str) -> Result<T, String>) -> Option<T> {
         let read = read(self.cell(column)?);
         read.map_err(|sentence| self.wrong(column, sentence)).ok()
     }
 
-    /// Tells that another line has the same value already, if one has.
+    /// Reports a mistake if an earlier line has the same value.
     pub(super) fn once<T: Hash + Eq + Display>(
         &mut self,
         column: &str,
@@ -149,7 +149,7 @@ impl Row<'_> {
         }
     }
 
-    /// Tells a mistake of a cell.
+    /// Reports a mistake of a cell.
     pub(super) fn wrong(&mut self, column: &str, sentence: impl Display) {
         self.mistakes.add(self.line, format!("{column}: {sentence}"));
     }

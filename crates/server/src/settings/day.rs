@@ -1,11 +1,11 @@
-//! The section `[day]`: when trading days end by themselves.
+//! The section `[day]`: the calendar by which trading days end.
 
 use std::path::Path;
 
 use tickpath_oms::calendar::{Calendar, EndTime, Holiday, Weekdays, Zone};
 use tickpath_settings::{Section, read_text};
 
-/// Takes the calendar of the section; none if it has a mistake, which the section tells.
+/// Takes the calendar of the section; none if it has a mistake, which the section reports.
 pub fn take(day: &mut Section<'_>) -> Option<Calendar> {
     let (zone, ends) = (day.need_parsed::<Zone>("time_zone"), day.need_parsed::<EndTime>("ends"));
     let weekdays = day.parsed::<Weekdays>("days").unwrap_or_default();
@@ -19,7 +19,7 @@ pub fn take(day: &mut Section<'_>) -> Option<Calendar> {
     Some(Calendar { zone: zone?, ends: ends?, weekdays, holidays })
 }
 
-/// Reads a file with a date on each line. Empty lines, and what stands behind a `#`, are left out.
+/// Reads a file with one date a line. Ignores empty lines, and comments behind a `#`.
 fn read_holidays(file: &Path) -> Result<Vec<Holiday>, String> {
     let text = read_text(file).map_err(|e| e.to_string())?;
     let dates = (1..).zip(text.lines()).map(|(line, text)| (line, text.split('#').next().unwrap_or_default().trim()));

@@ -1,4 +1,4 @@
-//! Changes of `users.toml`: one at a time, whole or not at all. What else stands in the file stays as it is.
+//! Edits of `users.toml`: one at a time, whole or not at all. All else in the file stays as it is.
 //!
 //! ```text
 //!   lock users.toml ─> read ─> change ─> write users.toml.new, sync it ─> rename ─> sync the folder
@@ -18,102 +18,102 @@ use super::pattern::AccountPattern;
 use super::sessions::MOST_SESSIONS;
 use super::users::{ROLES, Users, check_name};
 
-/// Only who runs the OMS may read secrets.
+/// Mode of files with secrets: only the user that runs the OMS may read them.
 pub(super) const PRIVATE: u32 = 0o600;
 
-/// Why users were not changed. The file is as it was.
+/// Error of an edit. The file is as it was.
 #[derive(Debug, thiserror::Error)]
 pub enum EditError {
-    /// It cannot be read, or has mistakes.
+    /// The file cannot be read, or has mistakes.
     #[error(transparent)]
     Settings(#[from] SettingsError),
-    /// It cannot be locked.
+    /// The file cannot be locked.
     #[error(
         "{file}: cannot be locked ({reason}); it must be a file that this user may read, on a file system with locks",
         file = file.display()
     )]
     Lock {
-        /// Which file.
+        /// Path of the file.
         file: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         reason: io::Error,
     },
-    /// It cannot be written.
+    /// The file cannot be written.
     #[error("{file}: cannot be written ({reason}); the users are as they were", file = file.display())]
     Write {
-        /// Which file.
+        /// Path of the file.
         file: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         reason: io::Error,
     },
     /// There is no such user.
     #[error("there is no user '{name}'; there are: {known}")]
     Unknown {
-        /// Who was meant.
+        /// Name that was given.
         name: String,
-        /// Who is there.
+        /// Users that exist.
         known: String,
     },
     /// There is such a user already.
     #[error("there is a user '{0}' already; choose another name, or change that one's password with passwd")]
     Exists(String),
-    /// A name that is none.
+    /// The name is no user's name.
     #[error("{0}")]
     Name(String),
-    /// A session that belongs to somebody.
+    /// The session belongs to another user.
     #[error("session {session} is {user}'s; name others, or none for the first that is free")]
     Taken {
-        /// Which.
+        /// Session.
         session: u16,
-        /// Whose.
+        /// User who has it.
         user: String,
     },
-    /// A session that cannot be.
+    /// The session number is too high, or given twice.
     #[error("session {0} cannot be; use numbers below 65000, each once")]
     Session(u16),
 }
 
-/// A user to be.
+/// User to be added.
 #[derive(Debug, Clone)]
 pub struct NewUser {
-    /// Unique.
+    /// Name, unique.
     pub name: String,
-    /// What it may do.
+    /// Role of the user.
     pub role: Role,
-    /// The accounts that it may trade for, or see.
+    /// Accounts that the user may trade for, or see.
     pub accounts: Vec<AccountPattern>,
-    /// Its sessions; if there are none the first that is free.
+    /// Sessions; if there are none, the first free one is taken.
     pub sessions: Vec<u16>,
-    /// What its password is held against.
+    /// Secret that proofs of the password are verified with.
     pub secret: Secret,
 }
 
-/// The file of users, locked: nobody else changes it until this is dropped.
+/// The file of users, locked: no other process edits it until this is dropped.
 pub struct UsersFile {
     file: PathBuf,
     users: Users,
     document: DocumentMut,
-    /// The file as it was found, locked.
+    /// The file as it was found, with its lock.
     found: File,
 }
 
 impl UsersFile {
-    /// Waits until nobody else changes the file, and reads it.
+    /// Waits until no other process edits the file, and reads it.
     pub fn open(file: &Path) -> Result<Self, EditError> {
-        // Where it lies: a link to it is to stay one.
+        // Resolves links, so that a link to the file stays a link.
         let file = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
         let found = lock(&file).map_err(|reason| EditError::Lock { file: file.clone(), reason })?;
         let text = read_text(&file)?;
         let users = Users::parse(&text, &file)?;
         let mut document: DocumentMut = text.parse().map_err(|reason| told(&file, &reason))?;
         if let Some(list) = document.get_mut("user").filter(|item| item.is_array()) {
-            // A list of tables in one line is as good.
+            // An inline list of tables is as good.
             *list = std::mem::take(list).into_array_of_tables().map_or_else(|as_it_was| as_it_was, Item::ArrayOfTables);
         }
         Ok(Self { file, users, document, found })
     }
 
-    /// Adds a user; gives its sessions.
+    /// Adds a user. Returns its sessions.
     pub fn add(&mut self, new: &NewUser) -> Result<Vec<u16>, EditError> {
         check_name(&new.name).map_err(EditError::Name)?;
         if self.users.find(&new.name).is_some() {
@@ -134,13 +134,13 @@ impl UsersFile {
         Ok(sessions)
     }
 
-    /// Gives a user another password.
+    /// Sets another password of a user.
     pub fn set_secret(&mut self, name: &str, secret: &Secret) -> Result<(), EditError> {
         self.table(name)?.insert("secret", value(secret.to_string()));
         self.again()
     }
 
-    /// Shuts a user out, or lets it in again.
+    /// Disables a user, or enables it again.
     pub fn set_disabled(&mut self, name: &str, disabled: bool) -> Result<(), EditError> {
         let table = self.table(name)?;
         match disabled {
@@ -150,7 +150,7 @@ impl UsersFile {
         self.again()
     }
 
-    /// The users as they would be saved.
+    /// Returns the users as they would be saved.
     pub fn users(&self) -> &Users {
         &self.users
     }
@@ -190,21 +190,21 @@ impl UsersFile {
         })
     }
 
-    /// Reads what was written, as the OMS will.
+    /// Reads the edited text again, as the OMS will.
     fn again(&mut self) -> Result<(), EditError> {
         self.users = Users::parse(&self.document.to_string(), &self.file)?;
         Ok(())
     }
 }
 
-/// What the other reader of TOML says of a file.
+/// Converts an error of the second TOML parser to a mistake of the file.
 fn told(file: &Path, reason: &TomlError) -> SettingsError {
     let mut mistakes = Mistakes::none(file);
     mistakes.add(1, reason.message());
     mistakes.into()
 }
 
-/// Locks the file that has this name, when it is its turn: who had the lock before may have put another in its place.
+/// Locks the file that has this name: the holder of the lock before may have put another file in its place.
 fn lock(file: &Path) -> io::Result<File> {
     loop {
         let found = File::open(file)?;
@@ -216,8 +216,8 @@ fn lock(file: &Path) -> io::Result<File> {
     }
 }
 
-/// Writes a file that only its owner may read, and makes sure that it is on the disk. What a crash has left there goes.
-/// Its owner is that of the file whose place it will take: an administrator may change what is the OMS's.
+/// Writes a file that only its owner may read, and syncs it; removes a file that a crash has left there. The owner is
+/// that of the file to be replaced, because an administrator may edit what belongs to the OMS's user.
 fn write_private(file: &Path, text: &str, old: &File) -> io::Result<()> {
     match fs::remove_file(file) {
         Err(reason) if reason.kind() != io::ErrorKind::NotFound => return Err(reason),
@@ -238,7 +238,7 @@ pub(super) fn sync_folder_of(file: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Whether others than its owner may read a file.
+/// Returns whether others than its owner may read a file.
 pub(super) fn is_open(file: &Path) -> bool {
     fs::metadata(file).is_ok_and(|data| data.mode() & 0o077 != 0)
 }

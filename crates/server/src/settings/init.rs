@@ -1,4 +1,4 @@
-//! The files of a first OMS, which works as it is.
+//! The files of a first OMS, which runs with them as they are.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -15,39 +15,39 @@ const INSTRUMENTS: &str = include_str!("instruments.csv");
 const ACCOUNTS: &str = include_str!("accounts.csv");
 const SYMBOLS: &str = include_str!("symbols.csv");
 
-/// Those who may log in at first.
+/// Users who may log in at first.
 const LOGINS: [&str; 2] = ["trader", "admin"];
 const READABLE: u32 = 0o644;
 
-/// Why there are no files. Nothing was left behind.
+/// Reason why the first files were not made. The files of a failed attempt to write are removed.
 #[derive(Debug, thiserror::Error)]
 pub enum InitError {
-    /// Something is there.
+    /// A file is there already.
     #[error("{file} is there already, and nothing is written over; name an empty folder", file = file.display())]
     Exists {
-        /// What.
+        /// Path of the file.
         file: PathBuf,
     },
     /// A file cannot be written.
     #[error("{file}: cannot be written ({reason}); name a folder that this user may write to", file = file.display())]
     Write {
-        /// Which.
+        /// Path of the file.
         file: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         reason: io::Error,
     },
 }
 
-/// What was made.
+/// Files and logins that were made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Initial {
     /// All files; the first is `oms.toml`.
     pub files: Vec<PathBuf>,
-    /// Who may log in, the password, and the file that holds it.
+    /// User, password, and the file that holds the password, of each login.
     pub logins: Vec<(String, String, PathBuf)>,
 }
 
-/// Writes `oms.toml` and what it names into a folder, with a password for each user. Writes over nothing.
+/// Writes `oms.toml` and the files that it names into a folder, with a password for each user. Overwrites nothing.
 pub fn init(folder: &Path, mut password: impl FnMut() -> String) -> Result<Initial, InitError> {
     let logins = LOGINS.map(|user| (user.to_owned(), password(), folder.join(format!("{user}.password"))));
     let secret = |text: String, (user, password, _): &(String, String, PathBuf)| {
@@ -68,7 +68,7 @@ pub fn init(folder: &Path, mut password: impl FnMut() -> String) -> Result<Initi
     fs::create_dir_all(folder).map_err(|reason| InitError::Write { file: folder.to_owned(), reason })?;
     for (place, (file, text, mode)) in files.iter().enumerate() {
         if let Err(reason) = write(file, text, *mode) {
-            // What is not whole is of no use, and in the way of the next try.
+            // An incomplete set of files is useless, and would block the next attempt.
             files[..place].iter().for_each(|(made, ..)| drop(fs::remove_file(made)));
             return Err(InitError::Write { file: file.clone(), reason });
         }

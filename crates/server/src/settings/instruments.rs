@@ -1,4 +1,4 @@
-//! `instruments.csv`: what can be traded.
+//! `instruments.csv`: the instruments that can be traded.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -29,12 +29,12 @@ const COLUMNS: &[Column] = &[
     Column { name: "restricted", needed: false },
 ];
 
-/// The names of the columns of a table of instruments.
+/// Returns the column names of a table of instruments.
 pub fn instrument_columns() -> impl Iterator<Item = &'static str> {
     COLUMNS.iter().map(|column| column.name)
 }
 
-/// Reads instruments. A venue stands there by its name or its number; where the venues are not known, any will do.
+/// Reads instruments. A venue stands there by its name or number; where the venues are not known, any venue will do.
 pub(super) fn read(file: &Path, venues: Option<&[Venue]>) -> Result<Vec<Instrument>, SettingsError> {
     let (mut names, mut numbers) = (HashMap::new(), HashMap::new());
     csv::read(file, COLUMNS, |row| {
@@ -58,7 +58,7 @@ pub(super) fn read(file: &Path, venues: Option<&[Venue]>) -> Result<Vec<Instrume
     })
 }
 
-/// The band of prices, and the rate.
+/// Reads the price band and the rate limit.
 fn limited(row: &mut Row<'_>) -> Instrument {
     let (lowest_price, highest_price): (Price, Price) =
         (row.parsed("lowest_price").unwrap_or_default(), row.parsed("highest_price").unwrap_or_default());
@@ -79,8 +79,8 @@ fn above_zero<T: Default + PartialOrd + FromStr<Err: Display>>(row: &mut Row<'_>
     value.unwrap_or_default()
 }
 
-/// One or two parts of the day, UTC: 00:45-05:45 or 00:45-05:45 07:00-21:00; one that ends before it begins goes over
-/// midnight.
+/// Parses one or two parts of the day, UTC: 00:45-05:45 or 00:45-05:45 07:00-21:00. A part that ends before it begins
+/// goes over midnight.
 fn hours(text: &str) -> Result<[Hours; 2], String> {
     let none =
         || format!("'{text}' are no hours; write one or two parts of the day, UTC, like 00:45-05:45 07:00-21:00");
@@ -100,7 +100,7 @@ fn hours(text: &str) -> Result<[Hours; 2], String> {
     Ok(hours)
 }
 
-/// A time of the day in seconds: 13:45 or 13:45:30.
+/// Parses a time of the day to seconds: 13:45 or 13:45:30.
 fn time(text: &str) -> Option<u32> {
     let mut parts = text.split(':').map(|part| part.parse::<u32>().ok().filter(|_| part.len() == 2));
     let (hour, minute) = (parts.next()??, parts.next()??);

@@ -7,12 +7,12 @@ use tickpath_settings::Section;
 
 use super::csv::Row;
 
-/// Ids of symbols and accounts are not above this.
+/// Highest id of a symbol or an account.
 pub(super) const MOST_ID: u32 = (1 << 16) - 1;
 
 const BELOW_ZERO: &str = "a limit is not below zero; write the largest that is allowed";
 
-/// An amount of currency, not below zero; as a limit it may be larger than any price.
+/// Amount of currency, not below zero; as a limit it may be larger than any price.
 struct Amount(Notional);
 
 impl FromStr for Amount {
@@ -33,7 +33,7 @@ impl FromStr for Amount {
     }
 }
 
-/// The quantity in a cell; zero, which is none, if it is empty.
+/// Reads the quantity in a cell; zero, which means no limit, if the cell is empty.
 pub(super) fn quantity(row: &mut Row<'_>, column: &str) -> Quantity {
     let quantity: Quantity = row.parsed(column).unwrap_or_default();
     if quantity < Quantity::ZERO {
@@ -42,12 +42,12 @@ pub(super) fn quantity(row: &mut Row<'_>, column: &str) -> Quantity {
     quantity
 }
 
-/// The amount in a cell.
+/// Reads the amount in a cell.
 pub(super) fn money(row: &mut Row<'_>, column: &str) -> [u8; 16] {
     row.parsed(column).map_or(0, |Amount(amount)| amount.0).to_le_bytes()
 }
 
-/// Messages a window, and the window, in the cells of a line.
+/// Reads a rate limit and its window from the cells of a line.
 pub(super) fn rate(row: &mut Row<'_>) -> (u32, u64) {
     let limit = row.number("rate_limit", 0..=u32::MAX).unwrap_or_default();
     if limit > 0 && row.cell("rate_window_ns").is_none() {
@@ -56,7 +56,7 @@ pub(super) fn rate(row: &mut Row<'_>) -> (u32, u64) {
     (limit, row.number("rate_window_ns", 1..=u64::MAX).unwrap_or_default())
 }
 
-/// The quantity of a key; zero, which is none, if it is not there.
+/// Takes the quantity of a key; zero, which means no limit, if the key is missing.
 pub(super) fn quantity_of(section: &mut Section<'_>, key: &str) -> Quantity {
     let quantity: Quantity = section.parsed(key).unwrap_or_default();
     if quantity < Quantity::ZERO {
@@ -65,12 +65,12 @@ pub(super) fn quantity_of(section: &mut Section<'_>, key: &str) -> Quantity {
     quantity
 }
 
-/// The amount of a key.
+/// Takes the amount of a key.
 pub(super) fn money_of(section: &mut Section<'_>, key: &str) -> Notional {
     section.parsed(key).map_or(Notional(0), |Amount(amount)| amount)
 }
 
-/// Messages a window, and the window, of a section.
+/// Takes a rate limit and its window from a section.
 pub(super) fn rate_of(section: &mut Section<'_>) -> (u32, u64) {
     let limit = section.number("rate_limit", 0..=u32::MAX).unwrap_or_default();
     if limit > 0 {
@@ -79,7 +79,7 @@ pub(super) fn rate_of(section: &mut Section<'_>) -> (u32, u64) {
     (limit, section.number("rate_window_ns", 1..=u64::MAX).unwrap_or_default())
 }
 
-/// As ISO 4217 and exchanges write it: USD, TWD, USDT.
+/// Parses a currency code as ISO 4217 and exchanges write it: USD, TWD, USDT.
 pub(super) fn currency(text: &str) -> Result<[u8; 4], String> {
     let is_good = (3..=4).contains(&text.len()) && text.bytes().all(|letter| letter.is_ascii_uppercase());
     let mut currency = [0; 4];
@@ -90,7 +90,7 @@ pub(super) fn currency(text: &str) -> Result<[u8; 4], String> {
     Ok(currency)
 }
 
-/// True or false, as a definition has it.
+/// Parses a flag to the code that a definition has for it.
 pub(super) fn flag(text: &str) -> Result<u8, String> {
     match text {
         "true" | "1" => Ok(1),

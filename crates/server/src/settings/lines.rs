@@ -1,4 +1,4 @@
-//! The lines of a `[[venue]]`: where each goes, and how much it may send.
+//! The lines of a `[[venue]]`: their addresses and their limits.
 
 use tickpath_market::VenueId;
 use tickpath_oms::lines::MOST_LINES;
@@ -7,22 +7,22 @@ use tickpath_settings::Section;
 use tickpath_venue::Line;
 use tickpath_venue_tcp::{Address, Password, TcpLine};
 
-/// A line.
+/// Line to a venue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LineSettings {
-    /// Where it goes.
+    /// Address.
     pub url: Address,
-    /// The password of the exchange's lines, which each connect proves; none if the exchange asks for none.
+    /// Password that each connect proves; none if the exchange asks for none.
     pub password: Option<Password>,
-    /// Requests in any second, at most; zero for as many as come.
+    /// Max requests in any second; zero for no limit.
     pub rate_per_second: u32,
-    /// Requests without proof of receipt, at most.
+    /// Max requests without proof of receipt.
     pub window: u32,
-    /// After so long without its venue what went by it is in doubt, in milliseconds.
+    /// Time without the venue after which the requests sent over the line are in doubt, in milliseconds.
     pub lost_after_ms: u32,
 }
 
-/// The lines that a venue has; none if it comes by lanes.
+/// Takes the lines of a venue; none if it is reached by lanes.
 pub(super) fn take(venue: &mut Section<'_>) -> Vec<LineSettings> {
     let lines = venue.sections("lines", |line| {
         let rate_per_second = line.number("rate_per_second", 0..=1_000_000).unwrap_or(0);
@@ -40,7 +40,7 @@ pub(super) fn take(venue: &mut Section<'_>) -> Vec<LineSettings> {
     lines.into_iter().flatten().collect()
 }
 
-/// The lines as an OMS of this name runs them.
+/// Returns the configuration of the lines for an OMS of this name.
 pub(super) fn configs<'a>(
     oms: &'a str,
     venue: VenueId,

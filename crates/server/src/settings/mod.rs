@@ -1,15 +1,15 @@
-//! What an OMS is told by files: `oms.toml`, the tables and the users that it names.
+//! The configuration of an OMS: `oms.toml`, and the tables and users that it names.
 //!
 //! ```text
 //!   oms.toml ── listen, core, sessions, venues ──┐
-//!     ├── instruments.csv    what can be traded  ├─> Settings ─> Config of an OMS
-//!     ├── accounts.csv       how much of it      │
-//!     ├── symbols.csv        how much of one     │
-//!     └── users.toml         by whom ────────────┘
+//!     ├── instruments.csv    instruments         ├─> Settings ─> Config of an OMS
+//!     ├── accounts.csv       limits per account  │
+//!     ├── symbols.csv        limits per symbol   │
+//!     └── users.toml         users ──────────────┘
 //! ```
 //!
-//! All mistakes of all files are told at once, each with its file and line, and nothing is taken before there are none.
-//! A relative path begins at the folder of the file that it stands in.
+//! All mistakes of all files are reported at once, each with its file and line; with any mistake nothing is taken. A
+//! relative path begins at the folder of the file in which it stands.
 
 mod accounts;
 mod copies;
@@ -56,135 +56,135 @@ use limits::{money_of, quantity_of, rate_of};
 
 use crate::tls::TlsFiles;
 
-/// Bytes of the name of an OMS: what its lanes are called is longer.
+/// Max bytes of the name of an OMS: the names of its lanes are longer.
 const MOST_NAME: usize = 100;
-/// Bytes of a Unix socket's path, its end included.
+/// Bytes of a Unix socket's path, its terminating zero included.
 const MOST_SOCKET_PATH: usize = 108;
 
 const LAYOUTS: &[(&str, Layout)] = &[("inline", Layout::Inline), ("split", Layout::Split)];
 const WAITS: &[(&str, Wait)] =
     &[("busy", Wait::Busy), ("yield", Wait::Yield), ("block", Wait::Block), ("adaptive", Wait::Adaptive)];
 
-/// All that an OMS as a server is told.
+/// Configuration of an OMS as a server.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The file.
+    /// The file itself.
     pub file: PathBuf,
-    /// What its lanes in shared memory are called.
+    /// Name of its lanes in shared memory.
     pub name: String,
-    /// The folder of its journal.
+    /// Folder of its journal.
     pub journal: PathBuf,
-    /// The file of its users.
+    /// File of its users.
     pub users_file: PathBuf,
-    /// The table of its instruments.
+    /// Table of its instruments.
     pub instruments_file: PathBuf,
-    /// The table of its accounts.
+    /// Table of its accounts.
     pub accounts_file: PathBuf,
-    /// The table of what accounts may do in single symbols, if there is one.
+    /// Table of the limits of accounts in single symbols, if there is one.
     pub symbols_file: Option<PathBuf>,
-    /// The topic in shared memory that brings its reference prices.
+    /// Topic in shared memory with its reference prices.
     pub ticks: Option<String>,
-    /// What others see of it.
+    /// Metrics, live page and log of the OMS.
     pub shown: Shown,
-    /// The topics on which it publishes what it tells its sessions.
+    /// Topics on which it publishes the reports to its sessions.
     pub drop_copies: Vec<CopyTopic>,
-    /// Where clients come in.
+    /// Addresses for clients.
     pub listen: Listen,
-    /// How it works.
+    /// Configuration of the core's thread.
     pub core: CoreSettings,
-    /// What holds for each session, where its user says nothing else.
+    /// Defaults of each session, where its user has no value of its own.
     pub sessions: Sessions,
-    /// How much of the journal may go to requests that come to nothing.
+    /// Limits of the journal records and the disk space that denied requests may use.
     pub denials: DenialLimits,
-    /// When trading days end, if they do so without a command.
+    /// Calendar by which trading days end, if they end without a command.
     pub day: Option<Calendar>,
-    /// Where orders go.
+    /// Venues that orders go to.
     pub venues: Vec<Venue>,
-    /// What can be traded.
+    /// Instruments that can be traded.
     pub instruments: Vec<Instrument>,
-    /// For whom, and how much.
+    /// Accounts with their limits.
     pub accounts: Vec<AccountLimits>,
-    /// What accounts may do in single symbols.
+    /// Limits of accounts in single symbols.
     pub symbols: Vec<SymbolLimits>,
-    /// How much all accounts together may do, if that is limited.
+    /// Limits of all accounts together, if there are any.
     pub firm: Option<FirmLimits>,
-    /// By whom.
+    /// Users who may log in.
     pub users: Users,
 }
 
-/// What others than clients see of an OMS, and where.
+/// Views of an OMS for others than its clients, with their addresses.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Shown {
-    /// The address at which Prometheus finds its metrics.
+    /// Address of the metrics for Prometheus.
     pub metrics: Option<SocketAddr>,
-    /// The address of its live page.
+    /// Address of the live page.
     pub web: Option<SocketAddr>,
-    /// Names by which both may be asked, beside addresses, `localhost` and the names of the certificate.
+    /// Host names by which both may be requested, beside addresses, `localhost` and the names of the certificate.
     pub hosts: Vec<String>,
-    /// How its lines are written.
+    /// Form of the log lines.
     pub log: LogForm,
 }
 
-/// How a line of the log is written.
+/// Form of a log line.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum LogForm {
-    /// The time, the name, and a sentence.
+    /// Time, name, and a sentence.
     #[default]
     Text,
     /// Pairs of a key and a value.
     Logfmt,
-    /// An object of JSON.
+    /// A JSON object.
     Json,
 }
 
-/// Where clients come in: at least one of these.
+/// Addresses for clients: at least one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Listen {
-    /// A Unix socket.
+    /// Unix socket.
     pub unix: Option<PathBuf>,
-    /// An address of this host.
+    /// TCP address of this host.
     pub tcp: Option<SocketAddr>,
-    /// What encrypts who comes there.
+    /// Certificate for TCP connections.
     pub tls: Option<TlsFiles>,
 }
 
-/// How the core works; see [`Config`].
+/// Configuration of the core's thread; see [`Config`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CoreSettings {
-    /// Which thread does what.
+    /// Threads, and the work of each.
     pub layout: Layout,
-    /// How the core's thread passes the time.
+    /// Waiting strategy of the core's thread.
     pub wait: Wait,
-    /// The processor of the core's thread.
+    /// CPU of the core's thread.
     pub cpu: Option<usize>,
-    /// The processor of the other threads.
+    /// CPU of the other threads.
     pub other_cpu: Option<usize>,
-    /// The priority of the core's thread.
+    /// Priority of the core's thread.
     pub priority: Priority,
     /// Orders expected before the next start.
     pub expected_orders: usize,
     /// Inputs between two snapshots; zero for none.
     pub snapshot_every: u64,
-    /// Whether the core's thread rehearses while it spins.
+    /// Warm-up of the core's thread while it spins.
     pub warm: bool,
 }
 
-/// Why there are no settings: all that is wrong, file by file.
+/// Errors of the configuration files, file by file.
 #[derive(Debug)]
 pub struct Faults {
-    /// What is wrong with each file that is not right.
+    /// Error of each file that has mistakes or cannot be read.
     pub list: Vec<SettingsError>,
 }
 
 impl Settings {
-    /// Reads the file and all that it names.
+    /// Reads the file and all files that it names.
     pub fn read(file: &Path) -> Result<Self, Faults> {
         let mut faults = Faults { list: Vec::new() };
         let mut taken = None;
         let own = tickpath_settings::read(file, |top| taken = Some(Self::take_checked(top)));
         let is_sound = own.is_ok();
         faults.keep(own);
-        // Of a file with mistakes too, for the files that it names: what is wrong with them is told as well.
+        // A file with mistakes is used too, for the files that it names: their mistakes are reported as well.
         let Some(mut settings) = taken else { return Err(faults) };
         let venues = is_sound.then_some(&settings.venues[..]);
         let told = faults.list.len();
@@ -200,7 +200,7 @@ impl Settings {
         if faults.list.is_empty() { Ok(settings) } else { Err(faults) }
     }
 
-    /// What a client needs of the file: where the OMS listens, and what it trades. It may not see the users.
+    /// Reads what a client needs: the addresses of the OMS and its instruments. A client may not read the users' file.
     pub fn read_for_client(file: &Path) -> Result<Self, Faults> {
         let mut faults = Faults { list: Vec::new() };
         let mut settings = tickpath_settings::read(file, Self::take).map_err(|fault| Faults { list: vec![fault] })?;
@@ -209,12 +209,12 @@ impl Settings {
         if faults.list.is_empty() { Ok(settings) } else { Err(faults) }
     }
 
-    /// The file of users that an OMS's file names, whatever the other files are like.
+    /// Returns the file of users that an OMS's file names, whatever the state of the other files.
     pub fn users_file(file: &Path) -> Result<PathBuf, SettingsError> {
         tickpath_settings::read(file, Self::take).map(|settings| settings.users_file)
     }
 
-    /// What runs an OMS like this. Sessions of clients have no lanes of their own by name.
+    /// Returns the configuration of the OMS itself. Sessions of clients have no lanes of their own by name.
     pub fn config(&self) -> Config {
         let by_lanes = self.venues.iter().filter(|venue| venue.lines.is_empty());
         let by_lanes: Vec<VenueId> = by_lanes.map(|venue| venue.rules.venue).collect();
@@ -237,7 +237,7 @@ impl Settings {
         }
     }
 
-    /// What can be traded, by whom, where.
+    /// Returns the trading configuration: instruments, accounts, venues and sessions.
     pub fn desk(&self) -> Desk {
         Desk {
             instruments: self.instruments.clone(),
@@ -252,7 +252,7 @@ impl Settings {
         }
     }
 
-    /// The names of venues, and of the users that sessions belong to.
+    /// Returns the names of venues, and of the users that sessions belong to.
     fn names(&self) -> Vec<Name> {
         let venues = self.venues.iter().map(|venue| Name::new(NAME_VENUE, venue.rules.venue.0, &venue.name));
         let of_user = |user: &User| {
@@ -262,7 +262,8 @@ impl Settings {
         venues.chain(self.users.list.iter().flat_map(of_user)).collect()
     }
 
-    /// Settings that are no mistake, and yet may not be meant: a sentence each. `at_logout` is what becomes of this user's shared memory.
+    /// Returns a sentence for each setting that is no mistake, yet may not be meant. `at_logout` is the fate of this
+    /// user's shared memory.
     pub fn doubts(&self, at_logout: AtLogout) -> Vec<String> {
         let mut doubts = Vec::new();
         let is_defined = |pattern: &AccountPattern| self.accounts.iter().any(|limits| pattern.matches(limits.account));
@@ -304,7 +305,7 @@ impl Settings {
         doubts
     }
 
-    /// With what only the OMS may read.
+    /// Takes the file, and checks the certificate and its key, which only the OMS may read.
     fn take_checked(top: &mut Section<'_>) -> Self {
         let taken = Self::take(top);
         if let Some(Err(why)) = taken.listen.tls.as_ref().map(TlsFiles::check) {
@@ -350,7 +351,7 @@ impl Settings {
     }
 }
 
-/// The limits of the firm; what is not given is off, and none of them is no limit at all.
+/// Takes the limits of the firm. A missing limit is off; if all are missing there is no limit at all.
 fn firm(firm: &mut Section<'_>) -> Option<FirmLimits> {
     let (rate_limit, rate_window_ns) = rate_of(firm);
     let limits = FirmLimits {
@@ -364,7 +365,7 @@ fn firm(firm: &mut Section<'_>) -> Option<FirmLimits> {
     (limits != FirmLimits::default()).then_some(limits)
 }
 
-/// The topic of reference prices.
+/// Takes the topic of reference prices.
 fn ticks(top: &mut Section<'_>) -> Option<String> {
     let topic = top.text("ticks")?;
     if let Err(e) = Place::shared_memory(&topic) {
@@ -389,7 +390,7 @@ impl Shown {
     }
 }
 
-/// The names of this host that the page's ports may be asked by.
+/// Takes the names of this host by which the ports of the page may be requested.
 fn hosts(top: &mut Section<'_>) -> Vec<String> {
     let hosts: Vec<String> = top.list("hosts").unwrap_or_default();
     let is_good =
@@ -453,7 +454,7 @@ impl CoreSettings {
 }
 
 impl Faults {
-    /// Reads a file, if one was named.
+    /// Reads a file, if it was named.
     fn named<T: Default>(&mut self, file: &Path, read: impl FnOnce(&Path) -> Result<T, SettingsError>) -> T {
         if file.as_os_str().is_empty() { T::default() } else { self.keep(read(file)) }
     }
@@ -500,7 +501,7 @@ fn cpu(section: &mut Section<'_>, key: &str) -> Option<usize> {
     Some(cpu)
 }
 
-/// The journal's place is told to others as a URL, which has no relative paths.
+/// Makes the journal's path absolute: it is reported to others as a URL, which has no relative paths.
 fn absolute(path: PathBuf) -> PathBuf {
     std::path::absolute(&path).unwrap_or(path)
 }

@@ -1,31 +1,31 @@
-//! How a file names accounts: one by its number, or many by a pattern.
+//! Accounts in a file: one by its number, or many by a pattern.
 
 use std::fmt;
 use std::str::FromStr;
 
 use tickpath_market::AccountId;
 
-/// Accounts by their number: digits, `*` for any digits or none, `?` for one.
+/// Pattern of account numbers: digits, `*` for any digits or none, `?` for one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccountPattern(String);
 
-/// A text that names no accounts.
+/// Text that is no account pattern.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' names no accounts; use digits, '*' for any digits and '?' for one, like 7*")]
 pub struct AccountPatternError(String);
 
 impl AccountPattern {
-    /// Whether it stands for every account.
+    /// Returns whether the pattern matches every account.
     pub fn is_all(&self) -> bool {
         self.0.bytes().all(|c| c == b'*')
     }
 
-    /// The account that it names, if it stands for one alone.
+    /// Returns the account, if the pattern is a single number.
     pub fn one(&self) -> Option<AccountId> {
         self.0.parse().ok().map(AccountId)
     }
 
-    /// Whether it stands for this account, too.
+    /// Returns whether the pattern matches this account.
     pub fn matches(&self, account: AccountId) -> bool {
         matches(self.0.as_bytes(), account.to_string().as_bytes())
     }
@@ -46,7 +46,7 @@ impl fmt::Display for AccountPattern {
     }
 }
 
-/// Goes back to the last `*` where the text does not fit: never longer than the pattern times the text.
+/// Matches by going back to the last `*` at a mismatch: at most as many steps as pattern length times text length.
 fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t, mut star) = (0, 0, None);
     while t < text.len() {

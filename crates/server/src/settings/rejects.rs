@@ -1,4 +1,4 @@
-//! The `rejects` of a `[[venue]]`: what is done with a new order that the venue refuses, by its code.
+//! The `rejects` of a `[[venue]]`: the retry rules for new orders that the venue refuses, by its code.
 
 use tickpath_market::VenueId;
 use tickpath_orders::{GIVE_UP, OTHER_LINE, RETRY, RejectRule};
@@ -6,11 +6,11 @@ use tickpath_settings::Section;
 
 const ACTIONS: &[(&str, u8)] = &[("give-up", GIVE_UP), ("retry", RETRY), ("other-line", OTHER_LINE)];
 
-/// How often an order is tried again where nothing is said.
+/// Default number of retries.
 const TIMES: u8 = 3;
 const MOST_TIMES: u8 = 100;
 
-/// The rules of a venue that has so many lines.
+/// Takes the retry rules of a venue with this number of lines.
 pub(super) fn take(venue: &mut Section<'_>, id: VenueId, lines: usize) -> Vec<RejectRule> {
     let mut rules: Vec<RejectRule> = Vec::new();
     venue.sections("rejects", |rule| {

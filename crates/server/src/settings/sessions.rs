@@ -1,53 +1,53 @@
-//! The section `[sessions]`: what holds for each session, where its user says nothing else.
+//! The section `[sessions]`: the defaults of each session, where its user has no value of its own.
 
 use tickpath_oms::{AckLevel, Rate};
 use tickpath_settings::Section;
 
-/// Sessions of users are below this.
+/// Bound of the users' session numbers, exclusive.
 pub const MOST_SESSIONS: u16 = tickpath_oms::front::MOST_SESSIONS;
 
-/// Archived days from which a client resumes, where the file says nothing: six weeks of trading days.
+/// Default of the archived days from which a client can resume: six weeks of trading days.
 pub const KEEP_DAYS: u32 = 30;
 
-/// The words for what must hold a request.
+/// Names of the durability levels.
 pub(super) const LEVELS: &[(&str, AckLevel)] = &[("os", AckLevel::Os), ("disk", AckLevel::Disk)];
 
-/// What holds for each session.
+/// Defaults of each session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sessions {
-    /// After so long without a word either side is taken for gone, in milliseconds.
+    /// Silence after which either side is considered dead, in milliseconds.
     pub heartbeat_ms: u32,
-    /// What must hold its requests before anything of them leaves.
+    /// Durability level that a request must reach before anything of it is sent.
     pub level: AckLevel,
-    /// Whether its orders are canceled when it is lost.
+    /// Whether the orders of a lost session are canceled.
     pub cancel_on_disconnect: bool,
-    /// How fast its requests are taken.
+    /// Rate limit of requests.
     pub rate: Rate,
-    /// Connections at once.
+    /// Max connections at once.
     pub most: u32,
-    /// Archived days from which a client resumes; zero for all.
+    /// Archived days from which a client can resume; zero for all.
     pub keep_days: u32,
 }
 
-/// How much of the journal may go to requests that come to nothing.
+/// Limits of the journal records and the disk space that denied requests may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DenialLimits {
-    /// Denied requests of each session and day; one more, and the session is disconnected, and slow until the day ends.
+    /// Max denied requests per session and day; beyond it the session is disconnected, and slow until the day ends.
     pub most_a_day: u32,
-    /// Mebibytes of the journal's disk that are kept for sessions that trade: while less is free, each session has a
-    /// hundredth of its denied requests. Zero keeps none.
+    /// Mebibytes of the journal's disk reserved for sessions that trade: while less is free, each session has a
+    /// hundredth of its denied requests. Zero reserves none.
     pub disk_reserve_mb: u32,
 }
 
 impl Default for DenialLimits {
-    /// A program that is denied something once a second all day stays within it.
+    /// Returns limits that allow a program one denied request a second all day.
     fn default() -> Self {
         Self { most_a_day: 100_000, disk_reserve_mb: 256 }
     }
 }
 
 impl DenialLimits {
-    /// What the section says, and the usual where it says nothing.
+    /// Takes the limits of the section, with defaults for missing keys.
     pub(super) fn take(sessions: &mut Section<'_>) -> Self {
         let usual = Self::default();
         Self {
@@ -56,14 +56,14 @@ impl DenialLimits {
         }
     }
 
-    /// The reserve in bytes.
+    /// Returns the reserve in bytes.
     pub(crate) fn disk_reserve_bytes(&self) -> u64 {
         u64::from(self.disk_reserve_mb) << 20
     }
 }
 
 impl Sessions {
-    /// What the section says, and the usual where it says nothing.
+    /// Takes the values of the section, with defaults for missing keys.
     pub(super) fn take(sessions: &mut Section<'_>) -> Self {
         let usual = Rate::default();
         Self {

@@ -1,4 +1,4 @@
-//! `symbols.csv`: what an account may do in one symbol, beside what its own line of `accounts.csv` says.
+//! `symbols.csv`: the limits of an account in one symbol, beside its line in `accounts.csv`.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -19,13 +19,13 @@ const COLUMNS: &[Column] = &[
     Column { name: "no_short", needed: false },
 ];
 
-/// The names of the columns of a table of symbols.
+/// Returns the column names of a table of symbols.
 pub fn symbol_columns() -> impl Iterator<Item = &'static str> {
     COLUMNS.iter().map(|column| column.name)
 }
 
-/// Reads the table. An account stands there by its number, a symbol by its name; where the other tables could not be read,
-/// any will do.
+/// Reads the table, in which an account stands by its number and a symbol by its name. Where the other tables could not
+/// be read, any account and symbol will do.
 pub(super) fn read(
     file: &Path,
     accounts: Option<&[AccountLimits]>,

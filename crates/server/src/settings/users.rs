@@ -1,4 +1,4 @@
-//! `users.toml`: who may log in, and with which rights.
+//! `users.toml`: the users who may log in, and their rights.
 //!
 //! ```toml
 //! [[user]]
@@ -26,52 +26,52 @@ use super::limits::{money_of, quantity_of, rate_of};
 use super::pattern::AccountPattern;
 use super::sessions::{LEVELS, MOST_SESSIONS, Sessions};
 
-/// Characters of a user's name.
+/// Max characters of a user's name.
 const MOST_NAME: usize = 64;
 
-/// The words for roles.
+/// Names of the roles.
 pub const ROLES: &[(&str, Role)] = &[("read", Role::Read), ("trade", Role::Trade), ("admin", Role::Admin)];
 
 /// All users of an OMS.
 #[derive(Debug, Clone, Default)]
 pub struct Users {
-    /// In the file's order.
+    /// Users in the order of the file.
     pub list: Vec<User>,
 }
 
-/// Who may log in.
+/// User who may log in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct User {
-    /// Unique.
+    /// Name, unique.
     pub name: String,
-    /// What it may do.
+    /// Role of the user.
     pub role: Role,
-    /// The accounts that it may trade for, or see.
+    /// Accounts that the user may trade for, or see.
     pub accounts: Vec<AccountPattern>,
-    /// Its sessions; nobody else has them.
+    /// Sessions of this user alone.
     pub sessions: Vec<u16>,
-    /// What its password is held against.
+    /// Secret that proofs of the password are verified with.
     pub secret: Secret,
-    /// What each of its sessions may do at most.
+    /// Limits of each session.
     pub limits: SessionLimits,
-    /// The kinds of request that its sessions may not make: the sum of [`MAY_NEW`] and its like.
+    /// Kinds of request that its sessions may not send: the sum of [`MAY_NEW`] and its like.
     pub withheld: u8,
-    /// True if it may not log in, and nothing is done in its name.
+    /// The user may not log in, and nothing is done in its name.
     pub disabled: bool,
-    /// What must hold its requests, if it is not as for all.
+    /// Durability level of its requests; none for the default.
     pub level: Option<AckLevel>,
-    /// Whether its orders are canceled when a session is lost, if it is not as for all.
+    /// Whether its orders are canceled when a session is lost; none for the default.
     pub cancel_on_disconnect: Option<bool>,
-    /// What it hears of others' reports, if it is here for that and for nothing else.
+    /// Filter of its drop copy, for a user that has one and nothing else.
     pub drop_copy: Option<CopyFilter>,
-    /// Its requests a second, of each session, if it is not as for all; zero for as many as come.
+    /// Max requests a second of each session, zero for no limit; none for the default.
     pub rate_per_second: Option<u32>,
 }
 
 impl Users {
     /// Reads the file.
     pub fn read(file: &Path) -> Result<Self, SettingsError> {
-        // It has the secrets in it.
+        // The text holds the secrets.
         Self::parse(&Zeroizing::new(read_text(file)?), file)
     }
 
@@ -81,18 +81,18 @@ impl Users {
         Ok(parse(text, file, |top| Self { list: top.sections("user", take) })?)
     }
 
-    /// The user of this name.
+    /// Returns the user of this name.
     pub fn find(&self, name: &str) -> Option<&User> {
         self.list.iter().find(|user| user.name == name)
     }
 
-    /// The user who has this session.
+    /// Returns the user who has this session.
     pub fn of_session(&self, session: u16) -> Option<&User> {
         self.list.iter().find(|user| user.sessions.contains(&session))
     }
 
-    /// The sessions of all users with their rights: `all` says what holds where a user says nothing, `accounts` are
-    /// those that are defined. Who only reads, and who is disabled, may trade for none.
+    /// Returns the sessions of all users with their rights: `all` holds the defaults, `accounts` the accounts that are
+    /// defined. A user that only reads, or is disabled, may trade for none.
     pub fn sessions(&self, all: &Sessions, accounts: &[AccountLimits]) -> Vec<SessionConfig> {
         let of_user = |user: &User| {
             let config = user.session(all, accounts);
@@ -106,12 +106,12 @@ impl Users {
 }
 
 impl User {
-    /// Whether it may see what happens in the account. An admin sees all.
+    /// Returns whether the user may see what happens in the account. An admin sees all.
     pub fn sees(&self, account: AccountId) -> bool {
         self.role == Role::Admin || self.accounts.iter().any(|pattern| pattern.matches(account))
     }
 
-    /// The rights of each of its sessions.
+    /// Returns the rights of each of its sessions.
     fn session(&self, all: &Sessions, accounts: &[AccountLimits]) -> SessionConfig {
         let is_idle = self.disabled || self.role == Role::Read;
         let granted = match self.accounts.iter().any(AccountPattern::is_all) {
@@ -135,7 +135,7 @@ impl User {
 }
 
 impl CopyFilter {
-    /// With the sessions that its users have now.
+    /// Resolves the filter's users to the sessions that they have now.
     pub fn with(&self, users: &Users) -> CopyTakes {
         let of = |name: &String| users.find(name).map(|user| user.sessions.clone()).unwrap_or_default();
         let sessions = (!self.users.is_empty()).then(|| self.users.iter().flat_map(of).collect());
@@ -143,7 +143,7 @@ impl CopyFilter {
     }
 }
 
-/// A user's own rate: no more at once than for all, nor than comes in a second.
+/// Returns a user's own rate, with a burst of at most the default and at most one second's requests.
 fn own_rate(per_second: u32, all: Rate) -> Rate {
     let burst = if per_second == 0 { all.burst } else { all.burst.min(per_second) };
     Rate { per_second, burst }
@@ -195,7 +195,7 @@ fn take(user: &mut Section<'_>, names: &mut HashMap<String, usize>, sessions: &m
     taken
 }
 
-/// What a user hears of others, if it is a drop copy.
+/// Takes the filter of a user's drop copy, if the user has one.
 fn take_drop_copy(user: &mut Section<'_>, taken: &User) -> Option<CopyFilter> {
     let is_one = user.flag("drop_copy").unwrap_or(false);
     let filter = CopyFilter::take(user, taken.accounts.clone(), "copy_users");
@@ -210,7 +210,7 @@ fn take_drop_copy(user: &mut Section<'_>, taken: &User) -> Option<CopyFilter> {
     is_one.then_some(filter)
 }
 
-/// What each of its sessions may do at most.
+/// Takes the limits of each of its sessions.
 fn limits(user: &mut Section<'_>) -> SessionLimits {
     let (rate_limit, rate_window_ns) = rate_of(user);
     SessionLimits {
@@ -221,7 +221,7 @@ fn limits(user: &mut Section<'_>) -> SessionLimits {
     }
 }
 
-/// The words for kinds of request.
+/// Names of the kinds of request.
 const KINDS: [(&str, u8); 5] = [
     ("new", MAY_NEW),
     ("cancel", MAY_CANCEL),
@@ -231,7 +231,7 @@ const KINDS: [(&str, u8); 5] = [
 ];
 const ALL_KINDS: u8 = MAY_NEW | MAY_CANCEL | MAY_REPLACE | MAY_MASS_CANCEL | MAY_STATUS;
 
-/// A kind of request, as a session's rights name it.
+/// Kind of request, as its bit in a session's rights.
 struct RequestKind(u8);
 
 impl FromStr for RequestKind {
@@ -246,7 +246,7 @@ impl FromStr for RequestKind {
     }
 }
 
-/// Says why a text is no user's name.
+/// Checks a user's name; the error is a sentence.
 pub(super) fn check_name(name: &str) -> Result<(), String> {
     let is_good = |c: char| c.is_ascii_alphanumeric() || "._-@".contains(c);
     match (1..=MOST_NAME).contains(&name.len()) && name.chars().all(is_good) {

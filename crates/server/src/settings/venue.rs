@@ -1,4 +1,4 @@
-//! A `[[venue]]`: how it behaves, and how it is reached.
+//! A `[[venue]]`: its behaviour and its lines.
 
 use std::fmt;
 
@@ -10,29 +10,29 @@ use tickpath_settings::Section;
 use super::lines::{self, LineSettings};
 use super::rejects;
 
-/// Venue numbers are below this.
+/// Bound of the venue numbers, exclusive.
 const VENUES: u16 = 1 << 12;
 const MS_NS: u64 = 1_000_000;
-/// Milliseconds within which a venue answers, unless its table says otherwise.
+/// Default time in which a venue must answer, in milliseconds.
 const ANSWER_WITHIN_MS: u64 = 5_000;
 
-/// A venue.
+/// Venue with its behaviour, lines and retry rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Venue {
-    /// What people call it.
+    /// Name for people.
     pub name: String,
-    /// How it behaves.
+    /// Behaviour.
     pub rules: VenueRules,
-    /// What is expected of its answers, and of the end of its day.
+    /// Expectations of its answers, and of the end of its day.
     pub watch: VenueWatch,
-    /// How it is reached; over shared memory if there are none.
+    /// Lines to it; over shared memory if there are none.
     pub lines: Vec<LineSettings>,
-    /// What is done with new orders that it refuses, by its code; of any other code they are over.
+    /// Retry rules for new orders that it refuses, by its code; an order refused with any other code is over.
     pub rejects: Vec<RejectRule>,
 }
 
 impl Venue {
-    /// All of a file; there must be one.
+    /// Takes all venues of a file; there must be one.
     pub(super) fn take_all(top: &mut Section<'_>) -> Vec<Self> {
         let mut venues: Vec<Self> = Vec::new();
         top.sections("venue", |section| {
@@ -45,7 +45,7 @@ impl Venue {
         venues
     }
 
-    /// With the venues before it, which have other names and numbers.
+    /// Takes a venue, after the venues before it, whose names and numbers it must not repeat.
     fn take(venue: &mut Section<'_>, before: &[Self]) -> Self {
         venue.need("name");
         venue.need("number");
@@ -72,14 +72,14 @@ impl Venue {
     }
 }
 
-/// What is expected of a venue: an answer within five seconds, and a report of each order that its day ends.
+/// Takes the expectations of a venue: the time of its answers, and whether its day orders expire without a report.
 fn watch(venue: &mut Section<'_>, id: VenueId) -> VenueWatch {
     let answer_within_ms = venue.number("answer_within_ms", 0..=86_400_000).unwrap_or(ANSWER_WITHIN_MS);
     let expires_day_orders = venue.flag("expires_day_orders").unwrap_or(false);
     VenueWatch { venue: id, answer_within_ns: answer_within_ms * MS_NS, expires_day_orders }
 }
 
-/// How a venue behaves; as usual where nothing is said.
+/// Takes the behaviour of a venue, with defaults for missing keys.
 fn rules(venue: &mut Section<'_>, usual: VenueRules) -> VenueRules {
     let max_gap_ms = venue.number("max_gap_ms", 1..=86_400_000).unwrap_or(usual.max_gap_ns / MS_NS);
     VenueRules {

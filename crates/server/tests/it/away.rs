@@ -24,8 +24,8 @@ fn end_day(house: &House) {
     boss.client.close();
 }
 
-/// Fills an order of a client that then goes away, one more on each of so many days that end, and one on the current day.
-/// Returns where the first client has stopped.
+/// Fills an order of a client that then disconnects, another order on each of this many days, and one on the current
+/// day. Returns the position at which the client stopped.
 fn days_without_a_client(house: &House, days: u64) -> Since {
     let mut client = house.remote("anna", Since::Start);
     fill(&mut client, 1);
@@ -41,7 +41,7 @@ fn days_without_a_client(house: &House, days: u64) -> Since {
     since
 }
 
-/// The numbers behind the first fill, over so many days that ended and the current one.
+/// Returns the report numbers after the first fill, over the ended days and the current one.
 fn numbers(from: u64, days: u64) -> Vec<u64> {
     (from..REPORTS * (days + 2)).collect()
 }
@@ -73,7 +73,7 @@ fn reports_of_days_that_are_not_kept_are_a_gap() {
     for layout in [Layout::Inline, Layout::Split] {
         let mut house = House::new(layout);
         let since = days_without_a_client(&house, DAYS);
-        // Of the four archived days the last two begin with report 9.
+        // The last two of the four archived days begin with report 9.
         for (keep_days, first) in [(2, 9), (1, 12), (3, 6), (0, REPORTS)] {
             house.stop();
             house.keep_days = keep_days;

@@ -1,4 +1,4 @@
-//! Orders with a trigger over a real socket: armed, changed, over a restart, fired and filled.
+//! Orders with a trigger over a real socket: armed, changed, kept over a restart, fired and filled.
 
 use tickpath_client::Since;
 use tickpath_market::{

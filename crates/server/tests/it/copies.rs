@@ -1,4 +1,5 @@
-//! Drop copies over a socket: who hears what others are told, and reads on after whichever end.
+//! Drop copies over a socket: a copy receives the reports of other sessions, and resumes after either end has
+//! restarted.
 
 use std::fs;
 
@@ -14,7 +15,7 @@ use zerocopy::IntoBytes;
 use crate::limit;
 use crate::sessions::{Hearing, House};
 
-/// A house in which eve hears a drop copy, with these lines beside it.
+/// Returns a house in which eve receives a drop copy, with these additional lines for that user.
 fn house(layout: Layout, lines: &str) -> House {
     let mut house = House::new(layout);
     house.stop();
@@ -27,7 +28,7 @@ fn house(layout: Layout, lines: &str) -> House {
     house
 }
 
-/// What was copied: place, session, number there, and whose request it answers.
+/// Returns the copied reports: place, session, number in the session, and the answered client order id.
 fn copied(eve: &Hearing) -> Vec<(u64, u16, u64, u64)> {
     let copied = eve.events.iter().filter_map(|event| match event {
         Event::Copied { number, session, session_number, report, .. } => {
@@ -43,7 +44,7 @@ fn copied(eve: &Hearing) -> Vec<(u64, u16, u64, u64)> {
     copied.collect()
 }
 
-/// A fill, which is three reports.
+/// Fills an order, which gives three reports.
 fn trade(anna: &mut Hearing, id: u64) {
     let heard = anna.heard.len();
     anna.send(NewOrder { client_order_id: ClientOrderId(id), ..limit(Side::Buy, 0, 101, 1) });
@@ -60,7 +61,7 @@ fn a_drop_copy_hears_all_that_others_hear_and_goes_on_over_ends_of_days_and_of_t
         let mut eve = house.remote("eve", Since::Start);
         trade(&mut anna, 2);
         eve.until("six reports", |eve| copied(eve).len() == 6);
-        // She is gone while a day ends.
+        // Eve is disconnected while a day ends.
         let since = eve.client.since();
         let mut list = copied(&eve);
         eve.client.close();
@@ -71,7 +72,7 @@ fn a_drop_copy_hears_all_that_others_hear_and_goes_on_over_ends_of_days_and_of_t
         trade(&mut anna, 4);
         let mut eve = house.remote("eve", since);
         eve.until("six more", |eve| copied(eve).len() == 6);
-        // And another one, while she is there; then the OMS starts again.
+        // Another day ends while she is connected; then the OMS restarts.
         boss.client.word(RecordKind::DayEnd.code(), DayEnd::default().as_bytes()).expect("it is connected");
         let is_end = |event: &&Event| matches!(event, Event::WordAnswered(Ok(_)));
         boss.until("its end, too", |boss| boss.events.iter().filter(is_end).count() == 2);
@@ -118,7 +119,7 @@ fn a_drop_copy_begins_with_the_oldest_day_that_is_kept_and_each_report_has_its_t
     days[..2].iter().for_each(|day| fs::remove_dir_all(day).expect("it is ours"));
     house.start();
     let mut eve = house.remote("eve", Since::Report { journal, number: 1, last_sum: 0 });
-    // Each day has a frame of its own before its three reports.
+    // Each day has a base frame before its three reports.
     eve.until("the last day's reports", |eve| eve.events.iter().any(|event| place(event) == Some(15)));
     assert_eq!(eve.events.iter().filter_map(place).collect::<Vec<_>>(), [9, 10, 11, 13, 14, 15]);
     assert!(eve.events.iter().any(|event| matches!(event, Event::Gap { from: 1, to: 8 })), "{eve:?}");
@@ -129,7 +130,7 @@ fn a_drop_copy_begins_with_the_oldest_day_that_is_kept_and_each_report_has_its_t
     }
 }
 
-/// The place of a copied report.
+/// Returns the place of a copied report.
 fn place(event: &Event) -> Option<u64> {
     match event {
         Event::Copied { number, .. } => Some(*number),
@@ -155,7 +156,7 @@ fn a_filter_leaves_out_what_is_not_meant_and_that_is_no_gap() {
     let trade = ExecType::Trade.code();
     assert_eq!(fills.collect::<Vec<_>>(), [(1, trade), (2, trade), (3, trade)]);
     assert_eq!(eve.client.counts().gaps, 0);
-    // It only hears.
+    // A drop copy session may send no orders.
     eve.send(limit(Side::Buy, 9, 101, 1));
     eve.until("she is sent away", |eve| eve.events.iter().any(|event| matches!(event, Event::Disconnected { .. })));
 }
@@ -171,7 +172,7 @@ fn drop_copies_of_one_user_hear_beside_each_other_and_each_goes_on_from_its_own_
         for eve in [&mut first, &mut second] {
             eve.until("three reports", |eve| copied(eve).len() == 3);
         }
-        // One is away, and comes back to the session of the other.
+        // One copy disconnects, and resumes in the session of the other.
         let since = first.client.since();
         first.client.close();
         trade(&mut anna, 2);
@@ -179,7 +180,7 @@ fn drop_copies_of_one_user_hear_beside_each_other_and_each_goes_on_from_its_own_
         assert_eq!(first.client.welcome().session, second.client.welcome().session);
         first.until("three more", |eve| copied(eve).len() == 3);
         second.until("six reports", |eve| copied(eve).len() == 6);
-        // Both come back by themselves.
+        // Both reconnect by themselves.
         anna.client.close();
         house.stop();
         house.start();
@@ -203,7 +204,7 @@ fn a_user_has_so_many_drop_copies_and_one_more_is_refused_and_disturbs_none() {
     let is_full = matches!(&why, ClientError::Refused { refusal: Some(Refusal::Full), sentence } if sentence.contains("16 drop copies"));
     assert!(is_full, "{why}");
     house.event("it is told", |event| matches!(event, ServerEvent::Refused { why, .. } if why.starts_with("eve: ")));
-    // They take nobody's place who trades.
+    // Drop copies take no slot of a trading client.
     let mut anna = house.remote("anna", Since::Now);
     trade(&mut anna, 1);
     for eve in &mut list {
@@ -237,7 +238,7 @@ fn who_asks_for_a_drop_copy_and_has_none_takes_no_session() {
             matches!(&why, ClientError::Refused { refusal: Some(Refusal::NotYours), sentence } if is_hers(sentence));
         assert!(is_told, "{why}");
     }
-    // Nobody has taken hers meanwhile.
+    // Her session was not taken over meanwhile.
     trade(&mut anna, 1);
     assert!(!anna.events.iter().any(|event| matches!(event, Event::Disconnected { .. })), "{:?}", anna.events);
 }

@@ -1,5 +1,5 @@
-//! Requests that come to nothing: what a role does not allow is refused before the journal, all else has a budget, and
-//! connections for which no descriptor is left wait.
+//! Requests without effect: a request beyond the role is refused before the journal, all others have a budget, and
+//! connections wait while descriptors run short.
 
 use std::fs;
 use std::os::unix::net::UnixStream;
@@ -16,17 +16,17 @@ use super::trader::{ASK, Desk, Process, Trader};
 use super::*;
 
 const LAYOUTS: [Layout; 2] = [Layout::Inline, Layout::Split];
-/// How long a fact is waited for, in nanoseconds, before a test fails.
+/// Max time to wait for a condition, in nanoseconds.
 const PATIENCE_NS: i64 = 60_000_000_000;
 
-/// A cancel of an order that nobody has sent.
+/// Returns a cancel of an order that was never sent.
 fn unknown(id: u64) -> Request {
     let original = ClientOrderId(1_000_000_000 + id);
     let client_order_id = ClientOrderId(id);
     Request::Cancel(CancelOrder { client_order_id, original, account: AccountId(1), ..CancelOrder::default() })
 }
 
-/// Whether a client was told that a request was lost, or may be.
+/// Returns whether an event reports a request as lost or in doubt.
 fn is_loss(event: &Event) -> bool {
     matches!(event, Event::NotTaken { .. } | Event::InDoubt { .. } | Event::Forgotten { .. })
 }
@@ -60,7 +60,7 @@ fn a_user_that_only_reads_is_refused_before_the_journal_and_each_request_is_answ
         assert!(records < CANCELS / 20, "{records} records for {CANCELS} requests that were refused, {layout:?}");
         boss.client.close();
 
-        // A start knows nothing of them, and the client of none that is lost.
+        // A start does not count the refused requests, and the client reports none as lost.
         house.stop();
         house.start();
         eve.connects(2);
@@ -70,7 +70,7 @@ fn a_user_that_only_reads_is_refused_before_the_journal_and_each_request_is_answ
     }
 }
 
-/// A client of the second session of the trader.
+/// Connects a client of the trader's second session.
 fn second(desk: &Desk) -> Client {
     let url = format!("unix://{}", desk.folder.path().join("oms.sock").display());
     let config =
@@ -78,7 +78,7 @@ fn second(desk: &Desk) -> Client {
     Client::connect(config).expect("it gets in")
 }
 
-/// Waits until a file of what was told has this.
+/// Waits until a log file contains this text.
 fn is_told(told: &Path, what: &str) {
     let clock = HostClock::get().expect("a clock");
     let began = clock.ticks();
@@ -88,7 +88,7 @@ fn is_told(told: &Path, what: &str) {
     }
 }
 
-/// Cancels of the second session in the journal of a desk.
+/// Returns the number of cancels of the second session in a desk's journal.
 fn journaled_cancels(desk: &Desk) -> u64 {
     let mut core = Core::new(tickpath_orders::Config { expected_orders: 0, key: 0 });
     let (place, mut cancels) = (Place::folder(desk.folder.path().join("journal")), 0);
@@ -101,7 +101,7 @@ fn journaled_cancels(desk: &Desk) -> u64 {
     cancels
 }
 
-/// A desk whose OMS has a budget of 50 denied requests a session and day, and one that is up.
+/// Starts a desk whose OMS has a budget of 50 denied requests per session and day.
 fn desk_with_budget(changes: &[(&str, &str)], told: &str) -> (Desk, Process, Process, std::path::PathBuf) {
     let desk = Desk::new(1, "", true);
     desk.lay_out("inline");
@@ -147,7 +147,7 @@ fn a_session_that_uses_up_its_denied_requests_is_told_and_slow_while_others_trad
             assert!(waited < PATIENCE_NS, "{denied} requests were denied, and nothing came of it");
         }
         assert!(ends.len() == 1 && ends[0].contains("max_denied_a_day"), "{ends:?}");
-        // It is back, and nothing keeps it from asking for more: it is slow.
+        // The client is connected again and may send more, at a slow rate.
         for id in CANCELS + 1..2 * CANCELS {
             if client.send(&unknown(id)).is_err() {
                 break;
@@ -169,7 +169,7 @@ fn connections_without_a_descriptor_wait_and_the_operator_is_told_once() {
     let _exchange = desk.start("exchange");
     let _oms = desk.start_limited("-n 64", &told);
     let mut trader = Trader::new(&desk);
-    // What `--check` says, too.
+    // `--check` prints this warning, too.
     is_told(&told, "the limit is 64 open files, and this configuration needs up to");
     let socket = desk.folder.path().join("oms.sock");
     let crowd: Vec<UnixStream> =

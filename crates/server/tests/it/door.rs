@@ -1,4 +1,4 @@
-//! At the door: who is kept out by others, who guesses passwords, and whose socket it is.
+//! The acceptor: clients crowded out, password guessing, and the owner of a socket.
 
 use std::fs;
 use std::io::Write;
@@ -13,7 +13,7 @@ use super::hostile::Raw;
 use super::sessions::House;
 use super::*;
 
-/// More than the door hears at once.
+/// More connections than the acceptor handles at once.
 const CROWD: usize = 300;
 
 fn hello() -> Logon {
@@ -31,7 +31,7 @@ fn hello() -> Logon {
     }
 }
 
-/// The first word of a logon, as bytes.
+/// Returns the first frame of a logon as bytes.
 fn knock() -> Vec<u8> {
     let (_, first) = ClientLogon::new("anna", "a guess", None).expect("a good name");
     let mut out = Vec::new();
@@ -53,14 +53,14 @@ impl House {
     }
 }
 
-/// An honest client is in the middle of its logon when a crowd comes.
+/// Checks that an honest client completes its logon although a crowd arrives in the middle.
 fn comes_in_beside<T>(house: &House, crowd: impl FnOnce() -> Vec<T>) {
     let mut raw = Raw::new(house);
     let (mut logon, first) = ClientLogon::new("anna", "anna's password", None).expect("a good name");
     raw.say(Word::Logon.code(), 0, hello().as_bytes(), &first);
     let (_, _, challenge) = raw.hear().expect("a challenge");
     let crowd = crowd();
-    // One that came behind all of the crowd and is in tells that the door has seen them.
+    // A logon after the whole crowd shows that the acceptor has handled the crowd.
     house.remote("boss", tickpath_client::Since::Now).client.close();
     raw.say(Word::Proof.code(), 0, &[], &logon.answer(&challenge).expect("a good challenge"));
     assert_eq!(raw.hear().expect("it is let in").0, Word::Welcome.code());
@@ -109,15 +109,15 @@ fn wrong_passwords_are_slow_however_many_come_at_once_and_for_whomever() {
     };
     let judged = std::thread::scope(|scope| {
         let of = ["anna", "nobody"].map(|user| scope.spawn(move || judged(user)));
-        // Meanwhile another user comes in at once.
+        // Meanwhile another user logs on at once.
         house.remote("boss", tickpath_client::Since::Now).client.close();
         of.map(|judged| judged.join().expect("all are told"))
     });
-    // One a second, for as long as the door has patience.
+    // One logon a second, within the acceptor's time limit.
     assert!(judged.iter().all(|judged| (1..=6).contains(judged)), "{judged:?}");
 }
 
-/// A logon that has its challenge, and the proof that it will answer.
+/// A logon that has its challenge, with the proof to send.
 struct Begun {
     raw: Raw,
     challenge: String,
@@ -134,7 +134,7 @@ impl Begun {
         Self { raw, challenge: String::from_utf8(challenge).expect("a text"), proof }
     }
 
-    /// Ends the logon, which is refused; tells why.
+    /// Completes the logon, which is refused, and returns the reason.
     fn refused(mut self) -> (Option<Refusal>, String) {
         self.raw.say(Word::Proof.code(), 0, &[], &self.proof);
         let (kind, message, text) = self.raw.hear().expect("an answer");
@@ -145,7 +145,7 @@ impl Begun {
 }
 
 impl House {
-    /// Has the users' file changed: eve is shut out meanwhile, which tells that the file was read.
+    /// Changes the users' file. Eve is removed in it, so her disconnection shows that the file was read.
     fn change_users(&self, change: impl Fn(&str, &str) -> Option<String>) {
         let eve = self.remote("eve", tickpath_client::Since::Now);
         let file = self.folder().join("users.toml");
@@ -165,7 +165,7 @@ impl House {
     }
 }
 
-/// A user's lines with another secret.
+/// Returns a user's lines with another secret.
 fn with_secret(block: &str, secret: &str) -> String {
     let line = |line: &str| match line.starts_with("secret") {
         true => format!("secret = \"{secret}\"\n"),
@@ -181,7 +181,7 @@ fn a_logon_that_began_before_its_record_changed_is_refused() {
     let with_new = Begun::new(&house, "anna", "another password", 1);
     let removed = Begun::new(&house, "boss", "boss's password", 2);
     let other = Secret::of("another password").to_string();
-    // boss is gone.
+    // The user boss is removed.
     house.change_users(|name, block| (name == "anna").then(|| with_secret(block, &other)));
     for (what, begun) in [("the old password", with_old), ("a user that is gone", removed)] {
         let (refusal, why) = begun.refused();
@@ -198,7 +198,7 @@ fn a_logon_that_began_before_its_record_changed_is_refused() {
 #[test]
 fn strangers_get_challenges_like_those_of_imported_users() {
     let house = House::new(Layout::Split);
-    // As another server has made it: fewer iterations, and a salt of 24 bytes.
+    // A secret as another server makes it: fewer iterations, and a salt of 24 bytes.
     let own = Secret::of("anna's password").to_string();
     let keys = own.rsplit_once('$').expect("it has keys").1;
     let imported = format!("SCRAM-SHA-256$4096:{}${keys}", "abcd".repeat(8));
@@ -213,7 +213,7 @@ fn strangers_get_challenges_like_those_of_imported_users() {
         (salt.len(), iterations.to_owned())
     };
     assert_eq!(form("anna"), (32, "4096".to_owned()));
-    // eve, who is shut out, has the usual form.
+    // Eve, who is disabled, has the default form.
     let usual = form("eve");
     let forms: Vec<_> = (0..40).map(|nth| form(&format!("nobody{nth}"))).collect();
     for like in [&form("anna"), &usual] {

@@ -1,4 +1,4 @@
-//! A disk that is full while clients trade over sockets. Of one under lanes the OMS's own tests tell.
+//! A disk that is full while clients trade over sockets. The OMS's own tests cover a full disk with lanes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,12 +13,12 @@ use tickpath_orders::{Core, Input, Output};
 
 use crate::trader::{Desk, LOW, Trader};
 
-/// The journal and the history have a segment of 16 MiB, and no file may have a second one.
+/// Journal and history have segments of 16 MiB, and the limit leaves no room for a second segment.
 const FILE_BYTES: u64 = 17 << 20;
 
 #[test]
 fn a_full_disk_ends_the_server_in_words_and_costs_nobody_an_order() {
-    // Which of two logs that grow as fast is full first: an order that is denied takes more of the journal.
+    // The larger of two growing logs fills first: a denied order takes more of the journal.
     for (layout, too_large, said) in
         [("inline", 0, "the history of what is said takes no more ("), ("split", 6, "the journal takes no more (")]
     {
@@ -55,7 +55,7 @@ fn a_full_disk_ends_the_server_in_words_and_costs_nobody_an_order() {
     }
 }
 
-/// All of them trade until this process has ended.
+/// Lets all clients trade until this process has ended.
 fn trade_until_end(traders: &mut [Trader], process: &mut Child) {
     let has_ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -70,7 +70,8 @@ fn trade_until_end(traders: &mut [Trader], process: &mut Child) {
     });
 }
 
-/// The OMS's journal says of each of these, by its session, what it knows itself: no more, no less, and each order once.
+/// Checks that the OMS's journal agrees with each client's own list, by its session: no more, no less, and each order
+/// once.
 fn assert_agreed(desk: &Desk, traders: &[Trader]) {
     let mut lists = vec![(Vec::new(), BTreeMap::new(), BTreeSet::new()); traders.len()];
     let mut core = Core::new(tickpath_orders::Config { expected_orders: 0, key: 0 });
@@ -94,7 +95,7 @@ fn assert_agreed(desk: &Desk, traders: &[Trader]) {
     replayed.expect("it is whole");
     for (trader, (mut sent, fills, denied)) in traders.iter().zip(lists) {
         sent.sort_unstable();
-        // Its last two requests are cancels.
+        // The client's last two requests are cancels.
         let came = sent.len();
         assert!(sent.into_iter().eq(1..trader.next_id - 2), "each order once: {came} of {}", trader.next_id - 3);
         assert!(fills == trader.fills, "{} fills, and {} were told", fills.len(), trader.fills.len());

@@ -1,5 +1,5 @@
-//! The OMS as a server in bad company: clients that flood, fall silent, say nonsense or do not read, and a history that
-//! is not what it was. Whoever behaves is served meanwhile.
+//! The OMS as a server among hostile clients that flood, fall silent, send nonsense or do not read, and with a damaged
+//! history. Well-behaved clients are served meanwhile.
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
@@ -21,10 +21,10 @@ use super::sessions::{Hearing, House};
 use super::*;
 
 const LAYOUTS: [Layout; 2] = [Layout::Inline, Layout::Split];
-/// How long a socket may take, at most.
+/// Max time of a socket operation.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A client without a library: it says what it likes.
+/// A client without a library, which can send any bytes.
 pub(crate) struct Raw {
     pub(crate) stream: UnixStream,
     inbox: Inbox,
@@ -32,7 +32,7 @@ pub(crate) struct Raw {
 }
 
 impl Raw {
-    /// One that has said nothing yet.
+    /// Connects without sending anything.
     pub(crate) fn new(house: &House) -> Self {
         Self { stream: Self::connect(house), inbox: Inbox::default(), welcome: Welcome::default() }
     }
@@ -43,12 +43,12 @@ impl Raw {
         stream
     }
 
-    /// Logs in to a session, for all reports of the day.
+    /// Logs in to a session and requests all reports of the day.
     pub(crate) fn login(house: &House, user: &str, session: u16, heartbeat_ms: u32) -> Self {
         Self::login_at(house, user, session, heartbeat_ms, VERSION)
     }
 
-    /// The same of a client of this version.
+    /// Logs in as a client of this version.
     fn login_at(house: &House, user: &str, session: u16, heartbeat_ms: u32, version: u16) -> Self {
         let (mut logon, first) = ClientLogon::new(user, &format!("{user}'s password"), None).expect("a good name");
         let hello = Logon {
@@ -80,7 +80,7 @@ impl Raw {
         self.stream.write_all(&out).expect("it is heard");
     }
 
-    /// The next frame: kind, message, text; none at the end of the connection.
+    /// Returns the next frame: kind, message, text; none at the end of the connection.
     pub(crate) fn hear(&mut self) -> Option<(u8, Vec<u8>, Vec<u8>)> {
         loop {
             if let Some(frame) = self.inbox.next().expect("the OMS says frames") {
@@ -95,7 +95,7 @@ impl Raw {
         }
     }
 
-    /// All until the connection ends; gives why it did.
+    /// Reads until the connection ends and returns the reason.
     fn farewell(&mut self) -> String {
         let mut why = String::new();
         while let Some((kind, _, text)) = self.hear() {
@@ -108,12 +108,12 @@ impl Raw {
 }
 
 impl House {
-    /// A client that goes on from there.
+    /// Connects a client that resumes from this position.
     fn since(&self, since: Since) -> Hearing {
         self.remote("anna", since)
     }
 
-    /// Somebody else trades, as if nothing were.
+    /// Checks that another session trades undisturbed.
     pub(crate) fn trades(&self, id: u64) {
         let url = format!("unix://{}", self.socket().display());
         let config = RemoteConfig { session: Some(1), ..RemoteConfig::new(url, "anna", "anna's password") };
@@ -195,7 +195,7 @@ fn nonsense_ends_the_connection_that_says_it_and_no_other() {
             assert!(said.contains(why), "{said}, and not: {why}");
             house.trades(id);
         }
-        // What was taken once is dropped, and the rest goes on.
+        // A request that was taken already is dropped, and the later ones are processed.
         let mut raw = Raw::login(&house, "anna", 0, 0);
         for (number, id) in [(0, 1), (0, 1), (0, 3), (1, 2)] {
             raw.say(Kind::NewOrder.code(), number, rests(id).as_bytes(), &[]);
@@ -228,7 +228,7 @@ fn a_client_that_is_too_old_for_a_refusal_is_told_by_the_end_of_its_connection()
 fn half_open_connections_keep_nobody_out() {
     let house = House::new(Layout::Split);
     let mut open: Vec<UnixStream> = (0..400).map(|_| Raw::connect(&house)).collect();
-    // One that says its logon byte by byte is like one that says nothing.
+    // A connection that sends its logon byte by byte counts as silent.
     open[399].write_all(&[80]).expect("it is heard");
     house.trades(1);
     let gone = open[0].read(&mut [0; 1]);
@@ -246,7 +246,7 @@ fn who_floods_waits_for_its_bucket_and_is_not_taken_for_silent() {
         house.config.desk.sessions[0].rate = Rate { per_second: 50, burst: 10 };
         house.start();
         let from = house.clock.ticks();
-        // Half of them by another connection: it has no bucket of its own.
+        // Half of them over another connection, which has no token bucket of its own.
         for half in [0..ORDERS / 2, ORDERS / 2..ORDERS] {
             let mut raw = Raw::login(&house, "anna", 0, 200);
             for number in half.clone() {
@@ -422,7 +422,7 @@ fn whatever_became_of_the_history_it_is_said_again() {
         house.stop();
         harm(&house.history());
         house.start();
-        // Without its control it is whole.
+        // The history is whole without its control file.
         if !["nothing", "its control is gone"].contains(&what) {
             house.event(what, |event| matches!(event, ServerEvent::Notice(Notice::HistoryLost(_))));
         }
@@ -450,7 +450,7 @@ fn whatever_became_of_the_history_it_is_said_again() {
 
 #[test]
 fn a_history_that_is_ahead_of_its_journal_is_said_again_as_the_journal_has_it() {
-    // As after a loss of power: the journal has lost its tail, the history has not, and the lanes are gone.
+    // As after a power loss: the journal has lost its tail, the history has not, and the lanes are gone.
     let mut house = House::new(Layout::Inline);
     let mut client = house.since(Since::Start);
     client.send(rests(1));
@@ -497,7 +497,7 @@ fn who_was_away_when_the_day_ended_hears_the_rest_of_it() {
             assert_eq!(client.numbers()[..4], [2, 3, 4, 5], "{layout:?}");
             assert_eq!((client.client.counts().gaps, client.client.counts().doubles), (0, 0));
             client.client.close();
-            // A start finds it again.
+            // A start finds the archived day again.
             house.stop();
             house.start();
         }
@@ -530,12 +530,12 @@ fn a_second_server_on_the_same_socket_is_refused_and_the_first_stays() {
     house.trades(1);
 }
 
-/// Connections that never log in, at most: if the system lets us have so many.
+/// Max connections that never log in, if the system allows that many.
 const HALF_OPEN: u64 = 10_000;
-/// How many of them knock together.
+/// Number of them that connect at the same time.
 const HALF_OPEN_AT_ONCE: usize = 50;
 
-/// One that never logs in: some say nothing, some a part of something, and some what it is not.
+/// Opens a connection that never logs in: silent, with a partial frame, or with another protocol.
 fn knock(address: &str, nth: usize) -> std::net::TcpStream {
     let mut stream = std::net::TcpStream::connect(address).expect("it listens");
     let said: &[u8] = [&b""[..], &[40, 0, 0], b"GET / HTTP/1.1\r\n\r\n"][nth % 3];
@@ -545,7 +545,7 @@ fn knock(address: &str, nth: usize) -> std::net::TcpStream {
 
 #[test]
 fn ten_thousand_who_never_log_in_keep_nobody_out_and_are_hardly_told_of() {
-    /// Descriptors of the rest of this program.
+    /// Descriptors for the rest of this program.
     const OTHERS: u64 = 1_200;
     let limits = rustix::process::getrlimit(rustix::process::Resource::Nofile);
     let most = limits.maximum.unwrap_or(u64::MAX);
@@ -564,7 +564,7 @@ fn ten_thousand_who_never_log_in_keep_nobody_out_and_are_hardly_told_of() {
         let address = tcp.trim_start_matches("tcp://");
         let mut crowd = Vec::with_capacity(wanted);
         while crowd.len() < wanted {
-            // Together: where others leave the kernel no time, it may take it a tick to let one in.
+            // In parallel: under load the kernel may take a tick per connection.
             crowd.extend(std::thread::scope(|scope| {
                 let knockers: Vec<_> =
                     (0..HALF_OPEN_AT_ONCE).map(|nth| scope.spawn(move || knock(address, nth))).collect();
@@ -575,7 +575,7 @@ fn ten_thousand_who_never_log_in_keep_nobody_out_and_are_hardly_told_of() {
             }
         }
         house.trades(1);
-        // By the very address that all of them stand at, too.
+        // Over the same address that all of them occupy, too.
         let mut remote = house.remote_at(format!("tcp://{address}"), "anna", Since::Now);
         remote.send(limit(Side::Buy, 2, 101, 1));
         remote.hears(3);

@@ -1,4 +1,4 @@
-//! Lanes in shared memory that a logon opens: the same as a socket to who behaves, and no danger from who does not.
+//! Lanes in shared memory that a logon opens: equivalent to a socket for honest clients, and safe against hostile ones.
 
 use std::fs::File;
 use std::io::{ErrorKind, IoSliceMut, Read, Write};
@@ -18,16 +18,16 @@ use tickpath_session::{
 use super::sessions::House;
 use super::*;
 
-/// In the memory of a lane: how far its owner has heard, and where its ring begins.
+/// Offsets in a lane's memory: the owner's read position, and the start of its ring.
 const HEAD: u64 = 0;
 const RING: u64 = 4096;
 
 const LAYOUTS: [Layout; 2] = [Layout::Inline, Layout::Split];
 
-/// A client that has lanes, and does with them what it likes.
+/// A client with lanes whose memory it can overwrite.
 struct Raw {
     socket: UnixStream,
-    /// What it writes, and what the OMS writes.
+    /// The memory that the client writes, and the memory that the OMS writes.
     memory: [OwnedFd; 2],
 }
 
@@ -81,7 +81,7 @@ impl Raw {
             .expect("they are sound")
     }
 
-    /// Overwrites a word of what it may write.
+    /// Overwrites a word of the client's own memory.
     fn overwrite(&mut self, place: u64, word: u64) {
         let file = File::from(self.memory[0].try_clone().expect("a descriptor"));
         rustix::io::pwrite(&file, &word.to_le_bytes(), place).expect("it is its own");
@@ -89,16 +89,16 @@ impl Raw {
     }
 
     fn ring(&mut self) {
-        // Who was sent away meanwhile rings for nobody.
+        // After a disconnection the ring has no reader.
         let _ = self.socket.write_all(&[0]);
     }
 
-    /// The socket ends, too.
+    /// Checks that the OMS closed the socket.
     fn is_sent_away(&mut self) {
         let mut rest = Vec::new();
         match self.socket.read_to_end(&mut rest) {
             Ok(_) => {}
-            // It was closed with rings in it that nobody heard.
+            // The socket was closed with unread rings in it.
             Err(e) => assert_eq!(e.kind(), ErrorKind::ConnectionReset, "the OMS closes it in time"),
         }
     }
@@ -205,7 +205,7 @@ fn who_rings_and_goes_is_gone() {
     let house = House::new(Layout::Split);
     for _ in 0..20 {
         let mut client = Raw::login(&house, 0);
-        // As many as the socket takes, and more: whoever reads them finds the end behind them.
+        // More rings than the socket takes: the OMS must find the end of the connection after them.
         client.socket.set_nonblocking(true).expect("a socket");
         while client.socket.write(&[0; 64]).is_ok() {}
         drop(client);
@@ -217,14 +217,14 @@ fn who_rings_and_goes_is_gone() {
 fn a_client_that_overwrites_its_lane_ends_its_own_session_only() {
     for layout in LAYOUTS {
         let house = House::new(layout);
-        // Records longer than any, and somebody who has heard what was never said.
+        // Records longer than any valid one, and a read position beyond the written data.
         for (at, (place, word)) in
             [(RING, 1 << 40), (RING, u64::MAX), (RING, (16 << 10) + 1), (HEAD, 1 << 40)].into_iter().enumerate()
         {
             let mut client = Raw::login(&house, 0);
             client.overwrite(place, word);
             if place == HEAD {
-                // What it claims to have heard is looked at when the OMS has something to say.
+                // The OMS checks the claimed read position when it has data to send.
                 let mut lanes = client.lanes();
                 for number in 0..1_500 {
                     let mut query = Vec::new();
@@ -243,7 +243,7 @@ fn a_client_that_overwrites_its_lane_ends_its_own_session_only() {
             client.is_sent_away();
             house.trades(1 + at as u64);
         }
-        // Sound lanes with nonsense in them: no frames, a lost number, a request that is none.
+        // Valid lanes with invalid content: no frames, a lost number, an invalid request.
         let nonsense = [vec![255; 64], order(1, 7), {
             let mut bytes = order(1, 0);
             bytes[HEAD_BYTES..].fill(255);
@@ -266,7 +266,7 @@ fn a_client_that_floods_or_does_not_listen_has_its_own_trouble() {
         let house = House::new(layout);
         let mut client = Raw::login(&house, 0);
         let mut lanes = client.lanes();
-        // Each is answered by two reports, which it never reads, and it rings without a pause.
+        // Each order is answered by two reports, which the client never reads, and it rings without a pause.
         let (mut number, mut rest) = (0, Vec::new());
         while number < 20_000 {
             if rest.is_empty() {

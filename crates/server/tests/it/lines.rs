@@ -1,5 +1,5 @@
-//! A venue that is reached by lines: an exchange and an OMS, each a process, either of which is killed, and lines that are
-//! cut, while a client trades. The exchange's own journal is the judge: what it has is what was sent.
+//! A venue that is reached by lines: an exchange and an OMS in processes of their own, either of which is killed, and
+//! lines that are cut, while a client trades. The exchange's journal is the reference for the sent requests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{ErrorKind, Read, Write};
@@ -34,7 +34,7 @@ fn whoever_is_killed_nothing_is_lost_and_nothing_goes_twice() {
     for (lines, layout) in [(1, "inline"), (3, "split")] {
         let desk = Desk::new(lines, "", false);
         desk.lay_out(layout);
-        // Some of them at once after the one before: while it comes back.
+        // Some kills follow the one before at once, during recovery.
         let trader = desk.trade_over_kills([0, 30, 60].into_iter().cycle().take(12));
         assert!(trader.fills.len() > 200, "too little was traded: {}", trader.fills.len());
         assert_eq!(desk.orders().len(), trader.fills.len(), "orders at the exchange, and fills that were told");
@@ -57,7 +57,7 @@ fn lines_that_are_cut_under_load_lose_nothing_and_keep_their_limits() {
             ways
         });
     assert_eq!(ways.keys().copied().collect::<Vec<_>>(), [1, 2, 3], "all lines were used");
-    // As the exchange counts: what left evenly may arrive a little closer together.
+    // The exchange counts arrivals: evenly sent requests may arrive a little closer together.
     let most_of_second = trader.clock.calibration().ticks_of_ns(900_000_000);
     for (way, stamps) in ways {
         let too_fast = stamps.windows(201).filter(|run| run[200] - run[0] < most_of_second).count();
@@ -107,7 +107,7 @@ fn what_went_by_a_line_that_never_comes_back_is_asked_for_by_the_other() {
     assert_eq!(desk.orders().len(), 9);
 }
 
-/// A way to the exchange that ends for ever.
+/// A proxy to the exchange that can stop for ever.
 struct Way {
     address: String,
     state: Arc<AtomicU8>,
@@ -152,7 +152,7 @@ impl Way {
                     Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => continue,
                     Err(_) => break,
                 };
-                // Nor what comes as the way ends: it was sent while the way swallowed.
+                // Answers at the moment of the stop are dropped too: they were sent while the proxy dropped data.
                 let is_passed = !is_there || state.load(Ordering::SeqCst) < Self::SWALLOWS;
                 if is_passed && to.write_all(&bytes[..read]).is_err() {
                     break;

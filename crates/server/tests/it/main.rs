@@ -1,5 +1,5 @@
-//! An OMS as a server, through real sockets: sessions, what they hear after which crash, hostile clients, and the files
-//! that say all of it.
+//! An OMS as a server, through real sockets: sessions, their reports after each kind of crash, hostile clients, and the
+//! configuration files.
 
 mod away;
 mod conditional;
@@ -32,7 +32,7 @@ use tickpath_oms::{AckLevel, Config, Desk, LanesConfig, Layout, Rate, SessionCon
 use tickpath_orders::{ALL_ACCOUNTS, AccountLimits, Instrument, VenueRules};
 use zerocopy::{FromBytes, IntoBytes};
 
-/// An account that no test brings to its limits.
+/// An account far below its limits in every test.
 const WIDE: AccountId = AccountId(1);
 /// An account with a limit for every check.
 const TIGHT: AccountId = AccountId(2);
@@ -44,7 +44,7 @@ const VENUE: VenueId = VenueId(1);
 
 const SECOND: u64 = 1_000_000_000;
 
-/// What a client is told.
+/// A message to a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Heard {
     Report(ExecutionReport),
@@ -59,7 +59,7 @@ impl Heard {
     }
 }
 
-/// A request, or an order that becomes one.
+/// A request, or an order that is converted to a request.
 struct Asked(Request);
 
 impl From<Request> for Asked {
@@ -74,7 +74,7 @@ impl From<NewOrder> for Asked {
     }
 }
 
-/// An OMS with two sessions.
+/// Returns the configuration of an OMS with two sessions.
 fn config(name: &str, folder: &Path) -> Config {
     let journal = LogConfig::journal(Place::folder(folder.join("journal")));
     Config {
@@ -94,7 +94,7 @@ fn config(name: &str, folder: &Path) -> Config {
     }
 }
 
-/// Two instruments, of which only the first has a market, and the three accounts.
+/// Returns a desk with two instruments, of which only the first has a market, and the three accounts.
 fn desk() -> Desk {
     let instrument = |symbol: u32, name: &str| Instrument {
         symbol: SymbolId(symbol),
@@ -155,7 +155,7 @@ fn top(bid: i64, ask: i64) -> TopOfBook {
     }
 }
 
-/// A limit order of the wide account for the day.
+/// Returns a day limit order of the wide account.
 fn limit(side: Side, id: u64, price: i64, quantity: i64) -> NewOrder {
     NewOrder {
         client_order_id: ClientOrderId(id),

@@ -1,4 +1,4 @@
-//! Files that change under an OMS: what is refused because a number would change its meaning, and what is named.
+//! Configuration reloads: refusals because a number would change its meaning, and the names in their messages.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,10 +13,10 @@ use tickpath_session::Secret;
 use super::trader::Desk as Files;
 use super::*;
 
-/// An OMS that has nothing to say for so long never says it.
+/// Max time to wait for a log line of the OMS.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Stops an OMS, whatever becomes of its test.
+/// Stops an OMS when dropped, even if its test fails.
 struct Stops<'a>(&'a AtomicBool);
 
 impl Drop for Stops<'_> {
@@ -33,7 +33,7 @@ fn read(files: &Files) -> Settings {
     Settings::read(&files.folder.path().join("oms.toml")).unwrap_or_else(|faults| panic!("{faults}"))
 }
 
-/// The files of an OMS whose journal holds an open order for one BTCUSDT, by session 0.
+/// Returns the files of an OMS whose journal holds an open order for one BTCUSDT, by session 0.
 fn with_an_order() -> Files {
     let files = Files::new(1, "", true);
     let (mut oms, _) = Sequencer::open(clock(), &read(&files).config()).unwrap_or_else(|e| panic!("it opens: {e}"));
@@ -46,13 +46,13 @@ fn with_an_order() -> Files {
     files
 }
 
-/// Both symbols get each other's numbers.
+/// Swaps the numbers of both symbols.
 fn swap_numbers(files: &Files) {
     files.change("instruments.csv", "\nBTCUSDT,1,SIM,1\n", "\nETHUSDT,1,SIM,1\n");
     files.change("instruments.csv", "\nETHUSDT,2,SIM,1\n", "\nBTCUSDT,2,SIM,1\n");
 }
 
-/// How a start ends that is told to stop before it has begun.
+/// Returns the result of a start that is stopped before it has begun.
 fn start(files: &Files) -> Result<(), String> {
     let (events, _hear) = sync_channel(1024);
     let settings = read(files);
@@ -61,7 +61,7 @@ fn start(files: &Files) -> Result<(), String> {
     ran.map(drop).map_err(|e| e.to_string())
 }
 
-/// What an OMS says while its files change, until that is enough.
+/// Returns the log lines of an OMS while its files change, until the condition holds.
 fn said_while(files: &Files, change: impl FnOnce(&AtomicBool), is_enough: impl Fn(&str) -> bool) -> String {
     let (events, hear) = sync_channel(4096);
     let (is_ready, ready) = sync_channel(1);
@@ -86,7 +86,7 @@ fn said_while(files: &Files, change: impl FnOnce(&AtomicBool), is_enough: impl F
             }
         };
         hear_until(&|said: &str| said.contains("listening on"));
-        // What changes before that is no change of a running OMS.
+        // A change before readiness is no reload of a running OMS.
         ready.recv_timeout(PATIENCE).expect("it is ready");
         change(&reload);
         hear_until(&is_enough);
@@ -112,7 +112,7 @@ fn a_reload_that_gives_a_number_to_another_symbol_is_refused_with_its_line() {
         said.contains("give ETHUSDT a number that no symbol has had") && said.contains("what was known stays"),
         "{said}"
     );
-    // The same at a start with these files.
+    // A start with these files gives the same message.
     let why = start(&files).expect_err("the journal holds an order for BTCUSDT");
     assert!(why.contains(expected), "{why}");
 }

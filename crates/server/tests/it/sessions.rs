@@ -16,17 +16,17 @@ use tickpath_session::{Query, Refusal, Secret, Status};
 
 use super::*;
 
-/// How long a fact is waited for, in nanoseconds, before the test fails.
+/// Max time to wait for a condition, in nanoseconds, before the test fails.
 pub(crate) const PATIENCE_NS: u64 = 20 * SECOND;
 
-/// An OMS with its venue, which can be ended and started again.
+/// An OMS with its venue, which can be stopped and restarted.
 pub(crate) struct House {
     name: String,
     pub(crate) folder: TempDir,
     pub(crate) config: Config,
     pub(crate) clock: HostClock,
     feed: Writer,
-    /// What encrypts who comes by TCP.
+    /// TLS files for connections over TCP.
     pub(crate) tls: Option<TlsFiles>,
     pub(crate) keep_days: u32,
     pub(crate) running: Option<Running>,
@@ -143,7 +143,7 @@ impl House {
         self.feed.publish(now, Kind::TopOfBook.code(), tick.as_bytes()).expect("an overwrite topic takes all");
     }
 
-    /// The address that it listens on.
+    /// Returns the TCP address of the OMS.
     pub(crate) fn tcp(&self) -> String {
         let running = self.running.as_ref().expect("it runs");
         let listening = running.events.iter().find_map(|event| match event {
@@ -174,7 +174,7 @@ impl Drop for House {
     }
 }
 
-/// A client, and all that it heard.
+/// A client with all messages that it received.
 pub(crate) struct Hearing {
     pub(crate) client: Remote,
     clock: HostClock,
@@ -189,13 +189,13 @@ impl Hearing {
         self.client.send(&request).expect("it is connected");
     }
 
-    /// Waits until the session was connected so often.
+    /// Waits until the session was connected this many times.
     pub(crate) fn connects(&mut self, times: usize) {
         let is_connected = |event: &&Event| matches!(event, Event::Connected(_));
         self.until("it is there again", |client| client.events.iter().filter(is_connected).count() == times);
     }
 
-    /// Polls until this holds.
+    /// Polls until the condition holds.
     pub(crate) fn until(&mut self, what: &str, mut holds: impl FnMut(&Self) -> bool) {
         let from = self.clock.ticks();
         while !holds(self) {
@@ -299,7 +299,8 @@ fn a_client_that_comes_back_hears_what_it_lacks_and_nothing_twice() {
     }
 }
 
-/// A client of a session that the OMS has ended for its silence, and that has sent an order since; another has the session now.
+/// Returns a client whose session the OMS has ended for its silence and that has sent an order since, and the client
+/// that has the session now.
 fn one_that_was_silent_and_its_successor(house: &House) -> (Hearing, Hearing) {
     let url = format!("unix://{}", house.socket().display());
     let config = RemoteConfig { heartbeat_ms: 1_000, ..RemoteConfig::new(url, "anna", "anna's password") };
@@ -417,7 +418,7 @@ fn the_whole_day_comes_to_who_asks_for_it() {
         let house = House::new(layout);
         let mut client = house.remote("anna", Since::Start);
         for id in 1..=ORDERS {
-            // Far from the market: each is taken and rests.
+            // Far from the market: each order is accepted and rests.
             let order = Request::New(limit(Side::Buy, id, 95, 1));
             while client.client.send(&order).is_err() {
                 client.poll();
@@ -436,7 +437,7 @@ fn the_whole_day_comes_to_who_asks_for_it() {
 fn a_gateway_that_falls_asleep_loses_no_report() {
     let house = House::new(Layout::Split);
     let mut client = house.remote("anna", Since::Now);
-    // One at a time: each is answered while the gateway goes to sleep, and nothing that follows wakes it.
+    // One at a time: each is answered while the gateway goes to sleep, and no later message wakes it.
     for id in 1..=2_000 {
         client.send(limit(Side::Buy, id, 1, 1));
         client.until("the denial", |client| client.heard.len() as u64 == id);

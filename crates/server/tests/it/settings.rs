@@ -1,4 +1,4 @@
-//! The files of an OMS: what they come to, and what is told of each mistake in them.
+//! The files of an OMS: the settings they give, and the message for each mistake in them.
 
 mod limits;
 mod users;
@@ -17,7 +17,7 @@ use tickpath_orders::{
 };
 use tickpath_server::settings::{self, Settings, UsersFile, instrument_columns};
 
-/// The first files, in a folder that ends with this.
+/// Initial files of an OMS, in a temporary folder that is removed on drop.
 struct Files(TempDir);
 
 impl Files {
@@ -43,7 +43,7 @@ impl Files {
         fs::read_to_string(self.at(name)).expect("it is there")
     }
 
-    /// Puts one text in the place of another in a file; gives its line.
+    /// Replaces a text in a file and returns its line.
     fn change(&self, name: &str, from: &str, to: &str) -> usize {
         let text = self.text(name);
         let at = text.find(from).unwrap_or_else(|| panic!("{name} has no {from}"));
@@ -51,7 +51,7 @@ impl Files {
         text[..at].lines().count().max(1) + usize::from(text[..at].ends_with('\n'))
     }
 
-    /// What is told of the files, without the folder and the first line.
+    /// Returns the messages about the files, without the folder and the first line.
     fn told(&self) -> String {
         let Err(faults) = Settings::read(&self.at("oms.toml")) else { return "nothing".to_owned() };
         let folder = format!("{}/", self.0.path().display());
@@ -96,7 +96,7 @@ fn the_first_files_are_sound_and_say_what_holds_without_them() {
     let granted = |session: &SessionConfig| session.accounts == [ALL_ACCOUNTS] && session.rate == Rate::default();
     assert!(config.desk.sessions.iter().all(granted));
 
-    // The lines that show what holds without them, taken at their word: which CPUs there are is the host's.
+    // The commented lines show the defaults and are enabled here; CPU numbers depend on the host.
     let text = files.text("oms.toml");
     let spoken = |line: &str| match line.strip_prefix('#') {
         Some(rest)
@@ -342,7 +342,7 @@ fn a_bad_line_of_the_instruments_is_refused_by_its_number() {
         ),
     ] {
         let files = Files::new();
-        // Another table would miss what this one does not have.
+        // Another table must not report columns that this table lacks.
         files.write("symbols.csv", "account,symbol\n");
         files.write("instruments.csv", table);
         let all: Vec<&str> = instrument_columns().collect();

@@ -1,4 +1,5 @@
-//! The OMS as a server over TLS: who is trusted, who is refused in which words, and clients that speak no TLS, or half.
+//! The OMS as a server over TLS: trusted and refused certificates with their messages, and clients with no TLS or a
+//! partial handshake.
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
@@ -13,10 +14,10 @@ use tickpath_server::{ServerEvent, TlsFiles};
 use super::sessions::House;
 use super::*;
 
-/// How long a socket may take, at most.
+/// Max time of a socket operation.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Who makes certificates.
+/// A certificate authority.
 struct Authority {
     issuer: Issuer<'static, KeyPair>,
     pem: String,
@@ -31,7 +32,7 @@ impl Authority {
         Self { issuer: Issuer::new(params, key), pem }
     }
 
-    /// A certificate for these names, and its key.
+    /// Issues a certificate for these names, and its key.
     fn certify(&self, names: &[&str], until: i32) -> (String, String) {
         let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
         let mut params = CertificateParams::new(names).expect("good names");
@@ -54,7 +55,7 @@ impl House {
         files
     }
 
-    /// An OMS with such a certificate; what it listens on follows its host.
+    /// Starts an OMS with such a certificate; returns also its port.
     fn secure(layout: Layout, authority: &Authority, names: &[&str]) -> (Self, u16) {
         let mut house = Self::new(layout);
         house.stop();
@@ -133,7 +134,7 @@ fn whom_a_client_does_not_trust_it_does_not_talk_to() {
     let (house, port) = House::secure(Layout::Split, &authority, &["desk.example", "127.0.0.1"]);
     let told = refused(&house.url("localhost", port));
     assert!(told.contains("certificate is not for 'localhost'"), "{told}");
-    // One of the same name, and one that only this host knows.
+    // An authority of the same name, and one that only this host knows.
     fs::write(house.file("other.pem"), &Authority::new().pem).expect("the folder is ours");
     for other in [format!("?ca={}", house.file("other.pem").display()), String::new()] {
         let told = refused(&format!("tls://127.0.0.1:{port}{other}"));
@@ -237,7 +238,7 @@ fn garbage_half_a_handshake_and_cut_records_leave_the_door_open() {
     let authority = Authority::new();
     for layout in [Layout::Inline, Layout::Split] {
         let (house, port) = House::secure(layout, &authority, &["127.0.0.1"]);
-        // The head of a ClientHello that does not go on: many of them, all at once.
+        // The head of a ClientHello that never continues: many at the same time.
         let half: Vec<TcpStream> = (0..200)
             .map(|_| {
                 let mut stream = raw(port);
@@ -269,7 +270,7 @@ fn garbage_half_a_handshake_and_cut_records_leave_the_door_open() {
     }
 }
 
-/// What goes between a client and the OMS, changed on the way.
+/// Starts a proxy between a client and the OMS that changes the bytes, and returns its port.
 fn between(port: u16, change: impl Fn(usize, &mut Vec<u8>) + Send + 'static) -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let here = listener.local_addr().expect("it listens").port();
@@ -303,7 +304,7 @@ fn a_record_that_is_changed_or_cut_ends_its_connection_only() {
         connect_timeout_ms: 10_000,
         ..RemoteConfig::new(house.url("127.0.0.1", port), "anna", "anna's password")
     };
-    // The client says hello, finishes with its logon, proves, and then sends a request: each is a piece or more.
+    // The client sends its hello, its finish with the logon, the proof, and then a request: each is at least one piece.
     for at in 0..4 {
         for cut in [false, true] {
             let changed = between(port, move |piece, bytes| {

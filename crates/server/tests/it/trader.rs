@@ -1,4 +1,5 @@
-//! A desk: an exchange and an OMS, each a process that can be killed, and clients that trade and know what they were told.
+//! A desk: an exchange and an OMS in processes that can be killed, and trading clients that record the reports they
+//! receive.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -18,23 +19,24 @@ use tickpath_market::{
 };
 use tickpath_server::settings::{Settings, init};
 
-/// Variables that make this program an OMS or an exchange, and the folder of its files.
+/// Environment variables: the role of this process, OMS or exchange, and the folder of its files.
 const ROLE: &str = "TICKPATH_TEST_ROLE";
 const FOLDER: &str = "TICKPATH_TEST_FOLDER";
-/// Says that it may end by itself.
+/// Environment variable of a process that may end by itself.
 const FULL: &str = "TICKPATH_TEST_FULL";
 
-/// BTCUSDT in the first table of instruments, what the first exchange.toml asks for it, and a price that nothing crosses.
+/// BTCUSDT in the initial table of instruments, its offer in the initial exchange.toml, and a price far below the
+/// market.
 const SYMBOL: SymbolId = SymbolId(1);
 pub(crate) const ASK: &str = "61800.1";
 pub(crate) const LOW: &str = "60000";
 
-/// Orders that are on their way at once.
+/// Max orders in flight.
 const OPEN: usize = 12;
-/// What is waited for comes within this.
+/// Max time to wait for a condition.
 const PATIENCE_NS: i64 = 120_000_000_000;
 
-/// Does nothing, unless a test started this program anew.
+/// Runs the process of a role. Does nothing unless a test started this program for that purpose.
 #[test]
 fn process() {
     let Ok(role) = std::env::var(ROLE) else { return };
@@ -65,11 +67,11 @@ fn process() {
     panic!("nobody stops it: {:?}", ran.err().map(|e| e.to_string()));
 }
 
-/// The files of a desk, as `init` leaves them, but for names that others of this host have, too, and for its lines.
+/// Files of a desk as written by `init`, except for names that must be unique on this host, and for the desk's lines.
 pub(crate) struct Desk {
     name: String,
     pub(crate) folder: TempDir,
-    /// Where the exchange listens, and the OMS beside its Unix socket.
+    /// Addresses of the exchange, and of the OMS beside its Unix socket.
     pub(crate) url: String,
     pub(crate) oms: String,
 }
@@ -97,7 +99,7 @@ impl Desk {
         for file in ["oms.toml", "exchange.toml"] {
             desk.change(file, "\"oms.ticks\"", &format!("\"{}.ticks\"", desk.name));
         }
-        // What waited for a process that was killed is not too old for this test, nor is one account too fast.
+        // Disables the age limit and the message rate limit: requests may wait for a killed process.
         desk.change("accounts.csv", "1,1000,1000000000,", "1,,1000000000,");
         desk.change("accounts.csv", "60000000000,5000000000,1000", "60000000000,,1000");
         desk
@@ -110,25 +112,25 @@ impl Desk {
         fs::write(file, text.replacen(from, to, 1)).expect("the folder is ours");
     }
 
-    /// Where the exchange listens.
+    /// Returns the address of the exchange.
     pub(crate) fn exchange(&self) -> String {
         self.url.trim_start_matches("tcp://").to_owned()
     }
 
-    /// Its OMS is on threads as this layout has it.
+    /// Sets the thread layout of the OMS.
     pub(crate) fn lay_out(&self, layout: &str) {
         let core = format!("layout = \"{layout}\"\nwait = \"yield\"");
         self.change("oms.toml", "#layout = \"split\"", &core);
     }
 
-    /// The exchange, the OMS, and a client of it.
+    /// Starts the exchange, the OMS, and a client.
     pub(crate) fn start_all(&self) -> (Process, Process, Trader) {
         let (exchange, oms) = (self.start("exchange"), self.start("oms"));
         (exchange, oms, Trader::new(self))
     }
 
-    /// A client trades, and after each so many fills the OMS or the exchange is killed, in turn, and comes back; at the end
-    /// all its orders are filled.
+    /// Lets a client trade while the OMS and the exchange are killed in turn, after each of these numbers of fills, and
+    /// restarted. At the end all its orders are filled.
     pub(crate) fn trade_over_kills(&self, fills: impl IntoIterator<Item = usize>) -> Trader {
         let (exchange, oms, mut trader) = self.start_all();
         let mut running = [("oms", Some(oms)), ("exchange", Some(exchange))];
@@ -143,7 +145,7 @@ impl Desk {
         trader
     }
 
-    /// A process of this role that is killed when it is dropped.
+    /// Starts a process of this role that is killed on drop.
     pub(crate) fn start(&self, role: &str) -> Process {
         let mut this = Command::new(std::env::current_exe().expect("this program has a path"));
         this.args(["trader::process", "--exact", "--nocapture"]).env(ROLE, role).env(FOLDER, self.folder.path());
@@ -151,12 +153,12 @@ impl Desk {
         Process(this.spawn().expect("this program can be started again"))
     }
 
-    /// An OMS whose files have so many blocks of 512 bytes at most, and which writes what it says into one.
+    /// Starts an OMS whose files are limited to this many blocks of 512 bytes, with its output in a file.
     pub(crate) fn start_full(&self, blocks: u64, told: &Path) -> Process {
         self.start_limited(&format!("-f {blocks}"), told)
     }
 
-    /// An OMS under this limit, as `ulimit` has it, which writes what it says into a file.
+    /// Starts an OMS under this limit in the form of `ulimit`, with its output in a file.
     pub(crate) fn start_limited(&self, limit: &str, told: &Path) -> Process {
         let mut this = Command::new("sh");
         let run = format!("trap '' XFSZ; ulimit {limit}; exec \"$0\" trader::process --exact --nocapture");
@@ -166,7 +168,7 @@ impl Desk {
         Process(this.spawn().expect("this program can be started again"))
     }
 
-    /// What the exchange's journal holds: each request with its way and its stamp, in ticks.
+    /// Returns the requests in the exchange's journal, each with its line and its stamp in ticks.
     pub(crate) fn journal(&self) -> Vec<(u32, u64, Request)> {
         let place = Place::folder(self.folder.path().join("exchange-journal"));
         let mut reader = Reader::open(&place, Start::Oldest, Registration::Unregistered).expect("it is there");
@@ -182,7 +184,7 @@ impl Desk {
         requests
     }
 
-    /// The new orders in it, each with its way: each came once.
+    /// Returns the new orders in the journal with their lines; each must appear once.
     pub(crate) fn orders(&self) -> BTreeMap<u64, u32> {
         let mut orders = BTreeMap::new();
         for (way, _, request) in self.journal() {
@@ -197,7 +199,7 @@ impl Desk {
 
 impl Drop for Desk {
     fn drop(&mut self) {
-        // What lies in shared memory has its name.
+        // Everything in shared memory has the desk's name.
         for found in fs::read_dir("/dev/shm")
             .into_iter()
             .flatten()
@@ -221,22 +223,22 @@ impl Drop for Process {
     }
 }
 
-/// A client, and what it knows by its own list.
+/// A client with its own record of orders and fills.
 pub(crate) struct Trader {
     pub(crate) clock: HostClock,
     pub(crate) client: Client,
     pub(crate) next_id: u64,
-    /// Orders that are not over, with the status that was told last; none of them before that.
+    /// Open orders with their last reported status; none before the first report.
     pub(crate) open: BTreeMap<u64, u8>,
-    /// To be sent again: the OMS has not got it.
+    /// Requests that the OMS did not receive, to be sent again.
     again: Vec<Request>,
-    /// Execution id to the order's.
+    /// Order id of each fill, by execution id.
     pub(crate) fills: BTreeMap<u64, u64>,
-    /// Orders that were refused, where some may be.
+    /// Rejected orders, if rejections are allowed.
     pub(crate) refused: Option<BTreeSet<u64>>,
-    /// How often it was told that an order is in doubt.
+    /// Number of reports that put an order in doubt.
     pub(crate) doubted: u64,
-    /// So many orders of eight are too large, and which were denied.
+    /// Number of too large orders in each eight, and the denied orders.
     pub(crate) too_large: u64,
     pub(crate) denied: BTreeSet<u64>,
 }
@@ -246,7 +248,7 @@ impl Trader {
         Self::of(&format!("unix://{}", desk.folder.path().join("oms.sock").display()), 0)
     }
 
-    /// In this session, by this way to the OMS.
+    /// Connects to the OMS in this session, at this address.
     pub(crate) fn of(url: &str, session: u16) -> Self {
         let clock = HostClock::get().expect("a clock");
         let config = Config { session: Some(session), since: Since::Start, ..Config::new(url, "trader", "a password") };
@@ -294,7 +296,7 @@ impl Trader {
         self.send(Request::New(order));
     }
 
-    /// The first ones never are.
+    /// Returns whether an order is too large; the first eight never are.
     pub(crate) fn is_too_large(&self, id: u64) -> bool {
         id > 8 && id % 8 < self.too_large
     }
@@ -320,7 +322,7 @@ impl Trader {
         }
     }
 
-    /// Keeps orders on their way until this is so.
+    /// Keeps orders in flight until the condition holds.
     pub(crate) fn trade(&mut self, what: &str, is_so: impl Fn(&Self) -> bool) {
         self.go_on(what, true, is_so);
     }

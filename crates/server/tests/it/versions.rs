@@ -1,4 +1,4 @@
-//! Clients of other versions: an older one works as it always did, a later one gets ours, and none is refused.
+//! Clients of other versions: an older client works as before, a later one gets our version, and none is refused.
 
 use tickpath_server::ServerEvent;
 use tickpath_session::{ClientLogon, Kind as Word, VERSION};
@@ -7,7 +7,7 @@ use super::hostile::Raw;
 use super::sessions::House;
 use super::*;
 
-/// A logon as version 1 says it: session 0, ten seconds, all reports of the day.
+/// A logon of version 1: session 0, ten seconds, all reports of the day.
 const LOGON: [u8; 40] = [
     b'T', b'I', b'C', b'K', b'P', b'A', b'T', b'H', // magic
     1, 0, // version
@@ -18,7 +18,7 @@ const LOGON: [u8; 40] = [
     0, 0, 0, 0, // last sum
     0, 0, 0, 0, // reserved
 ];
-/// Buy 1 at 101 until the end of the day, for account 1: a new order as version 1 says it.
+/// A new order of version 1: buy 1 at 101 until the end of the day, for account 1.
 const ORDER: [u8; 48] = [
     1, 0, 0, 0, 0, 0, 0, 0, // client order id
     0, 0xc5, 1, 0x5a, 2, 0, 0, 0, // price
@@ -29,14 +29,14 @@ const ORDER: [u8; 48] = [
     1, 2, 0, 0, // side, type, time in force, position effect
     0, 0, 0, 0, // reserved
 ];
-/// The kinds of that, and of a report.
+/// Kinds of that order and of a report.
 const ORDER_KIND: u8 = 32;
 const ORDER_REPORT: u8 = 48;
 
-/// Bytes of a welcome, as version 1 knows it.
+/// Bytes of a welcome in version 1.
 const WELCOME_BYTES: usize = 48;
 
-/// Logs in with these bytes; gives the welcome, or the kind of the refusal and its sentence.
+/// Logs in with these bytes; returns the welcome, or the kind of the refusal and its sentence.
 fn log_in(raw: &mut Raw, logon: &[u8]) -> Result<Vec<u8>, (u8, String)> {
     let (mut scram, first) = ClientLogon::new("anna", "anna's password", None).expect("a good name");
     raw.say(112, 0, logon, &first);
@@ -90,7 +90,7 @@ fn a_later_version_gets_ours_and_none_is_refused() {
     let house = House::new(Layout::Split);
     for version in [VERSION, VERSION + 1, u16::MAX] {
         let mut raw = Raw::new(&house);
-        // What a later version has behind it is none of our business.
+        // The additional fields of a later version are ignored.
         let logon = [&of_version(version)[..], &[0; 16], &[0xff; 100]].concat();
         let welcome = log_in(&mut raw, &logon).expect("it is let in");
         assert_eq!(welcome[..2], VERSION.to_le_bytes());

@@ -1,4 +1,4 @@
-//! An admin's words over a socket: each is answered with what became of every order that it meant.
+//! Admin commands over a socket: each is answered with the result for every affected order.
 
 use tickpath_client::{Event, Since};
 use tickpath_market::{ExecType, Kind, OrdStatus, Quantity, Side};
@@ -11,7 +11,7 @@ use super::hostile::Raw;
 use crate::limit;
 use crate::sessions::{Hearing, House};
 
-/// Says a word; gives the rows that came, and the answer.
+/// Sends an admin command and returns the rows received, and the answer.
 fn word(boss: &mut Hearing, kind: RecordKind, word: &(impl IntoBytes + Immutable)) -> (Vec<u64>, Result<u64, String>) {
     boss.events.clear();
     boss.client.word(kind.code(), word.as_bytes()).expect("it is connected");
@@ -50,7 +50,7 @@ fn a_word_is_answered_with_the_orders_that_it_meant() {
         });
         let (_, answer) = word(&mut boss, RecordKind::CancelScope, &of(session));
         assert!(answer.is_ok_and(|later| later > record));
-        // What has ended can be asked for by its id.
+        // An ended order can be queried by its id.
         let crate::Heard::Report(last) = anna.heard[anna.heard.len() - 1].1 else { panic!("{:?}", anna.heard) };
         boss.events.clear();
         let query = Query { what: Query::ORDER, order: last.order_id.0, ..Query::default() };
@@ -95,7 +95,7 @@ fn a_word_that_cannot_be_taken_is_answered_with_a_sentence_and_not_journaled() {
     assert!(answer.as_ref().is_err_and(|why| why.contains("there is no order")), "{answer:?}");
     let (_, answer) = word(&mut boss, RecordKind::Kill, &Kill { scope: 9, on: 1, ..Kill::default() });
     assert!(answer.as_ref().is_err_and(|why| why.contains("is none")), "{answer:?}");
-    // A record of another length is no word of this version.
+    // A record of another length is no command of this version.
     let (_, answer) = word(&mut boss, RecordKind::Kill, &[KILL_ALL, 1, 0]);
     assert!(answer.as_ref().is_err_and(|why| why.contains("another version")), "{answer:?}");
     assert_eq!(boss.status().journal_records, before);
@@ -112,7 +112,7 @@ fn requests_are_taken_while_a_long_order_list_waits_for_its_reader() {
         }
         let mut eve = house.remote("eve", Since::Now);
         while eve.status().working != ORDERS {}
-        // Nobody reads the reports, so the list has no room; the second question waits for it, and what is behind that too.
+        // The client reads no reports, so the list has no room; the second question and all later messages wait for it.
         let list = Query { what: Query::ORDERS, ..Query::default() };
         raw.say(Word::Query.code(), 0, list.as_bytes(), &[]);
         raw.say(Kind::NewOrder.code(), ORDERS, limit(Side::Buy, ORDERS + 1, 95, 1).as_bytes(), &[]);

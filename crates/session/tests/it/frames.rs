@@ -1,4 +1,4 @@
-//! Frames come out of a stream as they went in, however it was cut; other bytes are refused in words.
+//! Frames survive any splitting of the stream; invalid bytes are refused with a message.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ use tickpath_session::{
 };
 use zerocopy::IntoBytes;
 
-/// A frame with bytes of its own.
+/// A frame that owns its bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Said {
     kind: u8,
@@ -25,7 +25,7 @@ fn said() -> impl Strategy<Value = Said> {
         .prop_map(|(kind, sequence, stamp, message, text)| Said { kind, sequence, stamp, message, text })
 }
 
-/// Gives the bytes to an inbox in pieces of these lengths, over and over, and takes what comes out.
+/// Passes the bytes to an inbox in pieces of these lengths, repeatedly, and returns the frames.
 fn receive(bytes: &[u8], pieces: &[usize]) -> Result<Vec<Said>, FrameError> {
     let (mut inbox, mut rest, mut out) = (Inbox::default(), bytes, Vec::new());
     for piece in pieces.iter().cycle() {
@@ -115,7 +115,7 @@ fn codes_are_what_they_name() {
     assert_eq!(Status { pid: 7, ..Status::default() }.fields().next(), Some(("pid", 7)));
 }
 
-/// An inbox with these bytes.
+/// Returns an inbox with these bytes.
 fn inbox_of(bytes: &[u8]) -> Inbox {
     let mut inbox = Inbox::default();
     inbox.room()[..bytes.len()].copy_from_slice(bytes);

@@ -1,4 +1,4 @@
-//! What both ends of an order entry connection may rely on.
+//! Guarantees to both ends of an order entry connection.
 
 mod frames;
 mod scram;

@@ -1,4 +1,4 @@
-//! Who knows the password comes in, nobody else does, and who is not the OMS is found out.
+//! Logon: the right password is accepted, every other is refused, and a false OMS is detected.
 
 use std::sync::LazyLock;
 
@@ -8,7 +8,7 @@ use tickpath_session::{Binding, ClientLogon, Decoys, ScramError, Secret, SecretE
 
 static ANNA: LazyLock<Secret> = LazyLock::new(|| Secret::of("correct horse"));
 
-/// A whole logon against a secret: what each side says.
+/// Runs a whole logon against a secret and returns the results of both sides.
 fn log_on(user: &str, password: &str, secret: &Secret) -> (Result<(), ScramError>, Result<(), ScramError>) {
     let (mut client, first) = ClientLogon::new(user, password, None).unwrap();
     let (server, challenge) = ServerLogon::begin(&first, None, |_| secret.clone()).unwrap();
@@ -73,7 +73,7 @@ fn who_does_not_exist_looks_like_who_does() {
     assert_eq!(log_on("nobody", "x", &decoy(b"key", "nobody")).0, Err(ScramError::Proof));
 }
 
-/// A secret as another server makes it, and its form: iterations and characters of the salt.
+/// Returns a secret as another server makes it, of this form: iterations and characters of the salt.
 fn imported(iterations: u32, salt: &str) -> Secret {
     let own = ANNA.to_string();
     let keys = own.rsplit_once('$').expect("it has keys").1;
@@ -101,7 +101,7 @@ fn decoys_have_the_forms_of_the_real_secrets_as_often_as_these() {
     assert!((230..=370).contains(&of_three), "{of_three} of 400 have the form of three in four");
     assert_eq!(log_on("nobody1", "x", &before[1]).0, Err(ScramError::Proof));
 
-    // A form that comes takes some names, and leaves the others as they were.
+    // A new form applies to some names, and leaves the others unchanged.
     decoys.follow(&secrets);
     assert!(all(&decoys) == before);
     let new = imported(20_000, "abcd");
@@ -110,7 +110,7 @@ fn decoys_have_the_forms_of_the_real_secrets_as_often_as_these() {
     let changed: Vec<&Secret> = before.iter().zip(&after).filter(|(old, new)| old != new).map(|(_, new)| new).collect();
     assert!((20..=160).contains(&changed.len()), "{} of 400 have the form of one in five", changed.len());
     assert!(changed.iter().all(|changed| form(changed) == form(&new)));
-    // Another server draws otherwise; one without users has the form that `Secret::of` has.
+    // Another server draws other decoys; without users they have the form of `Secret::of`.
     assert!(all(&Decoys::new(&secrets)) != before);
     assert_eq!(form(&Decoys::new(&[]).of("nobody")), form(&ANNA));
 }
@@ -238,7 +238,7 @@ fn a_text_that_is_no_secret_is_refused() {
     }
 }
 
-/// Bytes that resemble messages.
+/// Generates bytes that resemble messages.
 fn hostile() -> impl Strategy<Value = Vec<u8>> {
     let words =
         ["n", ",", "=", "n=", "r=", "c=biws", "s=", "i=", "p=", "v=", "e=", "4096", "abc", "c2FsdA==", "m=", "\0"];

@@ -1,4 +1,4 @@
-//! Passwords and secrets do not stay in memory behind those who had them.
+//! Passwords and secrets do not stay in memory after their owners are dropped.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -8,11 +8,11 @@ use base64::engine::general_purpose::STANDARD;
 use tickpath_session::{ClientLogon, Secret};
 use zeroize::Zeroize;
 
-/// Bytes that no memory holds by chance, inverted, so that the test itself does not hold them.
+/// Returns random bytes, inverted, so that the test itself does not hold them.
 fn inverted(length: usize) -> Vec<u8> {
     let mut bytes = vec![0; length];
     getrandom::fill(&mut bytes).expect("the operating system has random bytes for everybody");
-    // Inverted they are characters that a password may have.
+    // The inverse of each byte is a character that is valid in a password.
     bytes.iter().map(|byte| !(b'a' + byte % 26)).collect()
 }
 
@@ -20,7 +20,7 @@ fn plain(inverted: &[u8]) -> Vec<u8> {
     inverted.iter().map(|byte| !byte).collect()
 }
 
-/// Whether the heap or another thread's memory holds these bytes, which are given inverted.
+/// Returns whether the heap or another thread's memory holds these bytes, which are given inverted.
 fn is_in_memory(inverted: &[u8]) -> bool {
     const PIECE: usize = 1 << 16;
     let maps = fs::read_to_string("/proc/self/maps").expect("Linux has it");
@@ -57,7 +57,7 @@ fn a_password_is_gone_with_its_logon() {
     let mut password = String::from_utf8(plain(&kept)).expect("letters");
     let (logon, _) = ClientLogon::new("anna", &password, None).expect("a good name");
     password.zeroize();
-    // What frees memory writes into its first bytes.
+    // Freeing memory overwrites its first bytes.
     assert!(is_in_memory(&kept[500..600]), "the logon has it, and this test can find it");
     drop(logon);
     assert!(!is_in_memory(&kept[500..600]), "it lies in memory behind the logon");

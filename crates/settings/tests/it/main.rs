@@ -1,4 +1,4 @@
-//! Files with mistakes, and what is told of them.
+//! Files with mistakes, and the reported mistakes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use proptest::prelude::*;
 use tickpath_settings::{Section, SettingsError, parse, read};
 
-/// One of everything.
+/// A value of each kind.
 #[derive(Debug, Default, PartialEq)]
 struct Taken {
     name: String,
@@ -158,7 +158,7 @@ fn a_file_that_cannot_be_read_is_named_with_the_remedy() {
     assert_eq!(read(&file, all).expect("lines may end as elsewhere").port, 81);
 }
 
-/// Lines that are right, wrong, and no TOML at all.
+/// Draws lines that are valid, wrong, or not TOML.
 fn line() -> impl Strategy<Value = String> {
     let key = prop::sample::select(vec![
         "name",

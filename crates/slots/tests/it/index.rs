@@ -29,7 +29,7 @@ fn tags_of_neighbours_differ() {
     }
 }
 
-/// Who knows the ids of a bucket under one key knows nothing of another key's.
+/// Ids that collide under one key reveal no collisions under another key.
 #[test]
 fn ids_that_collide_under_one_key_do_not_under_another() {
     let home = |key, id: u64| tag(key, 1, id * 64) & 1023;

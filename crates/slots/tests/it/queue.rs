@@ -1,4 +1,4 @@
-//! A queue beside a list that is looked through.
+//! The queue against a list that is scanned.
 
 use proptest::prelude::*;
 use tickpath_slots::{Queue, Queued};

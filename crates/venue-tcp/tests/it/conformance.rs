@@ -1,5 +1,5 @@
-//! The suite of the contract, against a counterpart that speaks the protocol by its frames: over TCP, over a Unix socket,
-//! and of an exchange that remembers nothing.
+//! The suite of the contract, with a counterpart that speaks the protocol's frames: over TCP, over a Unix socket, and
+//! as an exchange without memory.
 
 use std::cell::RefCell;
 use std::io::{Read, Write};
@@ -24,7 +24,7 @@ enum Listener {
     Unix(UnixListener, PathBuf, #[expect(dead_code, reason = "it removes the folder")] TempDir),
 }
 
-/// An exchange that takes everything.
+/// An exchange that takes every request.
 struct Counterpart {
     listener: Listener,
     remembers: bool,
@@ -57,7 +57,7 @@ impl Counterpart {
 
     fn write(&mut self, frame: &[u8]) {
         if let Some((stream, _)) = &mut self.stream {
-            // Little enough for any socket's buffer.
+            // The frame fits any socket's buffer.
             let _ = stream.write_all(frame);
         }
     }

@@ -1,4 +1,4 @@
-//! Whoever answers may be anybody: a line says what is wrong, and never hangs.
+//! Peers that are not an exchange: a line reports the mistake, and never hangs.
 
 use std::io::Write;
 use std::net::TcpListener;
@@ -9,7 +9,7 @@ use tickpath_venue::{Line, Resume};
 use tickpath_venue_tcp::wire::REFUSED;
 use tickpath_venue_tcp::{Address, TcpLine};
 
-/// Connects to who says this first; gives why the line is lost.
+/// Connects to a peer that first sends these bytes; returns the reason of the loss.
 fn answered_by(bytes: Vec<u8>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let port = listener.local_addr().expect("it listens").port();
@@ -47,7 +47,7 @@ fn what_is_no_exchange_is_told() {
         (b"HTTP/1.1 400 Bad Request\r\n\r\n and so on".to_vec(), "is none of ours"),
         (vec![0xff; 4096], "is none of ours"),
         (refused, "the exchange refuses: not today"),
-        // What it says changes no terminal, and no line of a log.
+        // The refusal's text changes no terminal, and no line of a log.
         (drawn, r"the exchange refuses: not\u{1b}[2J\n\u{202e}today"),
     ] {
         let lost = answered_by(bytes);

@@ -1,4 +1,4 @@
-//! One binary for all tests: each more of them would be linked again.
+//! One binary for all tests, because each further binary would be linked separately.
 
 mod address;
 mod conformance;

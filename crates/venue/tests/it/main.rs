@@ -1,3 +1,3 @@
-//! One binary for all tests: each more of them would be linked again.
+//! One binary for all tests, because each further binary would be linked separately.
 
 mod text;

@@ -1,4 +1,4 @@
-//! The example's line, held to the contract against a counterpart that speaks its text.
+//! The example's line, checked against the contract with a counterpart that speaks its text protocol.
 
 #[path = "../../examples/text.rs"]
 #[expect(dead_code, reason = "an example has a main of its own")]
@@ -13,7 +13,7 @@ use tickpath_venue::conformance::{Promises, Venue, check};
 
 use example::TextLine;
 
-/// An exchange that takes everything.
+/// An exchange that takes every request.
 struct Counterpart {
     listener: TcpListener,
     stream: Option<TcpStream>,
@@ -33,7 +33,7 @@ impl Counterpart {
 
     fn write(&mut self, line: &str) {
         if let Some(stream) = &mut self.stream {
-            // Little enough for any socket's buffer.
+            // The line fits any socket's buffer.
             let _ = stream.write_all(line.as_bytes());
         }
     }

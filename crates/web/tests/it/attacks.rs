@@ -1,4 +1,4 @@
-//! What a stranger at the port tries: to look without a login, to act with a stolen cookie, to come by another name.
+//! Attacks on the port: viewing without a login, acting with a stolen cookie, connecting under another host name.
 
 use crate::port::{ask, log_in, own, proofs, shown};
 
@@ -24,7 +24,7 @@ fn nothing_but_health_and_the_pages_own_files_is_shown_without_a_login() {
     }
     let asked = ask(metrics, &format!("GET /metrics HTTP/1.1\r\nHost: {metrics}\r\n"), "");
     assert!(asked.contains("www-authenticate: Basic realm="), "{asked}");
-    // Whether the OMS runs is all that is said to a stranger; this one does not.
+    // A request without a login learns only whether the OMS runs; this OMS does not.
     for place in [at, metrics] {
         let health = ask(place, &format!("GET /health HTTP/1.1\r\nHost: {place}\r\n"), "");
         assert!(health.starts_with("HTTP/1.1 503 ") && health.ends_with("the OMS does not run\n"), "{health}");
@@ -38,7 +38,7 @@ fn neither_cookie_nor_token_is_worth_anything_alone() {
     let answer = log_in([127, 0, 0, 1].into(), at, "trader", "right");
     assert!(answer.starts_with("HTTP/1.1 200 ") && answer.contains("HttpOnly; SameSite=Strict"), "{answer}");
     let (cookie, token) = proofs(&answer);
-    // A page on another port of the host gets the cookie, so that its name has to say whose it is.
+    // A page on another port of the host gets the cookie, so its name has to contain the port.
     assert!(cookie.starts_with(&format!("Cookie: tickpath-{}=", at.port())), "{cookie}");
     let frame = |heads: &str| ask(at, &format!("GET /frame HTTP/1.1\r\nHost: {at}\r\n{heads}"), "");
     let both = frame(&format!("{cookie}{token}"));
@@ -50,7 +50,7 @@ fn neither_cookie_nor_token_is_worth_anything_alone() {
         token.clone(),
         format!("{cookie}X-Tickpath-Token: \r\n"),
         format!("{cookie}X-Tickpath-Token: {}\r\n", &secret[1..]),
-        // Halves of two logins are no whole one.
+        // Halves of two logins do not form a login.
         format!("{cookie}{}", other.1),
         format!("{}{token}", other.0),
     ] {
@@ -64,11 +64,11 @@ fn neither_cookie_nor_token_is_worth_anything_alone() {
             assert!(answer.starts_with("HTTP/1.1 401 "), "{path} with {heads}: {answer}");
         }
     }
-    // Who is no admin may look, and nothing else.
+    // A user without the admin role may only view.
     let kill = format!("POST /kill HTTP/1.1\r\n{}{cookie}{token}", own(at));
     let answer = ask(at, &kill, r#"{"scope":"firm","target":"","on":true,"cancel":true}"#);
     assert!(answer.starts_with("HTTP/1.1 409 ") && answer.contains("'trader' is no admin"), "{answer}");
-    // A user who is taken out of the file, disabled or changed has no login any more.
+    // A removed, disabled or changed user has no login any more.
     house.dismiss("trader");
     assert!(frame(&format!("{cookie}{token}")).starts_with("HTTP/1.1 401 "));
 }

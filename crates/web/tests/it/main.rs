@@ -1,4 +1,5 @@
-//! What is shown, and to whom: the metrics' text, and a page that does nothing for other sites, other users and no login.
+//! The view of an OMS and its access rules: the metrics' text, and a page that does nothing for other sites, other
+//! users and requests without a login.
 
 mod attacks;
 mod metrics;

@@ -23,7 +23,7 @@ fn reading() -> Reading {
     }
 }
 
-/// Samples by their name with labels; a line that is none fails the test.
+/// Parses samples by their name with labels; an invalid line fails the test.
 fn samples(text: &str) -> BTreeMap<String, f64> {
     let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     let mut samples = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! One host among others: its wrong passwords and its many connections keep only itself out.
+//! A host among others: its wrong passwords and its many connections lock only itself out.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -6,13 +6,13 @@ use std::process::Command;
 
 use crate::port::{connect, log_in, own, shown};
 
-/// Two hosts. All of loopback is one origin, so these are addresses of a network of the test's own.
+/// Two hosts. All of loopback is a single origin, so these are addresses of a network of the test's own.
 const GOOD: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const BAD: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
-/// Connections of a port at once.
+/// Max connections of a port.
 const MOST: usize = 64;
 
-/// Runs a test again in a network namespace that has both addresses. True within that.
+/// Runs a test again in a network namespace that has both addresses; returns true inside it.
 fn is_in_own_network(test: &str) -> bool {
     const MARK: &str = "TICKPATH_TEST_NETWORK";
     if std::env::var_os(MARK).is_some() {
@@ -41,7 +41,7 @@ fn wrong_passwords_keep_only_the_origin_out_that_they_come_from() {
     }
     let (serving, house) = shown("guesses");
     let at = serving.web().expect("it was asked for");
-    // All at once, and none of them read: those that are looked at keep nobody waiting.
+    // All at once, and without reading the answers: the checks must not delay other hosts.
     let body = r#"{"user":"trader","password":"wrong"}"#;
     let length = body.len();
     let guesses: Vec<TcpStream> = (0..20)
@@ -68,7 +68,7 @@ fn wrong_passwords_keep_only_the_origin_out_that_they_come_from() {
     assert!(count("HTTP/1.1 403 ") >= 5 && count("HTTP/1.1 429 ") >= 1, "{answers:?}");
     assert_eq!(count("HTTP/1.1 403 ") + count("HTTP/1.1 429 "), answers.len(), "{answers:?}");
     assert!(answers.iter().any(|answer| answer.contains("retry-after: ")), "{answers:?}");
-    // Whether the user exists is not to be seen.
+    // The answer does not reveal whether the user exists.
     let nobody = log_in(GOOD, at, "nobody", "right");
     assert!(nobody.starts_with("HTTP/1.1 403 ") && nobody.contains("the user or the password is wrong"), "{nobody}");
     let said = house.said();
@@ -88,7 +88,7 @@ fn a_full_port_takes_the_next_and_the_busiest_origin_loses_its_oldest() {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).map(|_| answer)
     };
-    // The oldest of all is somebody else's.
+    // The oldest of all belongs to the other host.
     let mut first = connect(GOOD, at);
     let mut many: Vec<TcpStream> = (1..MOST).map(|_| connect(BAD, at)).collect();
     let mut last = connect(GOOD, at);
@@ -99,7 +99,7 @@ fn a_full_port_takes_the_next_and_the_busiest_origin_loses_its_oldest() {
         Ok(_) => assert!(rest.is_empty(), "nobody asked"),
         Err(e) => assert_eq!(e.kind(), ErrorKind::ConnectionReset, "the busiest origin lost its oldest"),
     }
-    // No more than that one: the others of this origin are served.
+    // Only the oldest was closed: the others of this origin are served.
     let newest = many.last_mut().expect("there are some");
     assert!(ask(newest).expect("it was not its turn").starts_with("HTTP/1.1 200 "));
 }

@@ -1,4 +1,4 @@
-//! The ports of an OMS that does not run, and requests to them byte by byte.
+//! The ports of an OMS that does not run, and raw requests to them.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -10,10 +10,10 @@ use tickpath_log::Place;
 use tickpath_session::{Role, Secret};
 use tickpath_web::{Config, Endpoint, Names, PageUser, Rights, Serving, UserDirectory, serve};
 
-/// How long a socket may take, at most.
+/// Max wait on a socket.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Two users, whose password is `right`: an admin, and a trader of account 1 with session 3. A test may send them away.
+/// Two users, whose password is `right`: an admin, and a trader of account 1 with session 3. A test may remove them.
 #[derive(Default)]
 pub struct House {
     gone: Mutex<Vec<String>>,
@@ -21,18 +21,18 @@ pub struct House {
 }
 
 impl House {
-    /// From now on there is no such user.
+    /// Removes a user from now on.
     pub fn dismiss(&self, user: &str) {
         self.gone.lock().expect("nobody panics with it").push(user.to_owned());
     }
 
-    /// What the operator has heard.
+    /// Returns the messages to the operator.
     pub fn said(&self) -> Vec<String> {
         self.said.lock().expect("nobody panics with it").clone()
     }
 }
 
-/// Hashed once: that takes long.
+/// Hashed only once, because hashing takes long.
 static SECRET: LazyLock<Secret> = LazyLock::new(|| Secret::of("right"));
 
 impl UserDirectory for House {
@@ -57,7 +57,7 @@ impl UserDirectory for House {
     }
 }
 
-/// A configuration with both ports on this address; no OMS of the name runs.
+/// Returns a configuration with both ports on this address; no OMS of the name runs.
 pub fn config(test: &str, endpoint: &Endpoint, house: &Arc<House>) -> Config {
     let folder = std::env::temp_dir().join(format!("tickpath-web-{test}-{}", std::process::id()));
     let heard = house.clone();
@@ -80,23 +80,23 @@ pub fn config(test: &str, endpoint: &Endpoint, house: &Arc<House>) -> Config {
     }
 }
 
-/// Any port of loopback, without TLS.
+/// Returns any port of loopback, without TLS.
 pub fn any() -> Endpoint {
     Endpoint { address: SocketAddr::from(([127, 0, 0, 1], 0)), tls: None }
 }
 
-/// The ports of an OMS that does not run.
+/// Starts the ports of an OMS that does not run.
 pub fn shown(test: &str) -> (Serving, Arc<House>) {
     let house = Arc::new(House::default());
     (serve(&config(test, &any(), &house)).expect("any port will do"), house)
 }
 
-/// Asks, and returns all that is answered.
+/// Sends a request, and returns the whole answer.
 pub fn ask(address: SocketAddr, request: &str, body: &str) -> String {
     ask_from(Ipv4Addr::LOCALHOST, address, request, body)
 }
 
-/// The same from another address of this host.
+/// Sends a request from another address of this host, and returns the whole answer.
 pub fn ask_from(from: Ipv4Addr, address: SocketAddr, request: &str, body: &str) -> String {
     let mut stream = connect(from, address);
     let length = if body.is_empty() { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
@@ -106,7 +106,7 @@ pub fn ask_from(from: Ipv4Addr, address: SocketAddr, request: &str, body: &str) 
     answer
 }
 
-/// A connection from an address of this host.
+/// Connects from an address of this host.
 pub fn connect(from: Ipv4Addr, address: SocketAddr) -> TcpStream {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().expect("a runtime");
     let stream = runtime.block_on(async {
@@ -120,7 +120,7 @@ pub fn connect(from: Ipv4Addr, address: SocketAddr) -> TcpStream {
     stream
 }
 
-/// The heads of a request that the page itself makes.
+/// Returns the headers of a request from the page itself.
 pub fn own(at: SocketAddr) -> String {
     format!("Host: {at}\r\nOrigin: http://{at}\r\nContent-Type: application/json\r\n")
 }
@@ -131,7 +131,7 @@ pub fn log_in(from: Ipv4Addr, at: SocketAddr, user: &str, password: &str) -> Str
     ask_from(from, at, &format!("POST /login HTTP/1.1\r\n{}", own(at)), &body)
 }
 
-/// Cookie and token of an answer to a login, as heads of a request.
+/// Returns cookie and token of a login's answer, as headers of a request.
 pub fn proofs(answer: &str) -> (String, String) {
     let part = |from: &str, to: &str| {
         let found = answer.split_once(from).and_then(|(_, rest)| rest.split_once(to));

@@ -1,4 +1,4 @@
-//! Requests of others than the page: other sites, other names, no login, no end.
+//! Requests that do not come from the page: other sites, other names, without a login, without an end.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -26,7 +26,7 @@ fn nothing_changes_but_for_the_page_itself() {
         ("/login", format!("Host: {at}\r\nOrigin: http://evil.example\r\n{json}"), login, 403, "only the page itself"),
         ("/login", format!("Host: {at}\r\nOrigin: https://{at}\r\n{json}"), login, 403, "only the page itself"),
         ("/login", format!("{own}Sec-Fetch-Site: cross-site\r\n"), login, 403, "only the page itself"),
-        // A name that somebody made to point here.
+        // A host name of an attacker that points here.
         (
             "/login",
             format!("Host: evil.example\r\nOrigin: http://evil.example\r\n{json}"),
@@ -35,7 +35,7 @@ fn nothing_changes_but_for_the_page_itself() {
             "by its address",
         ),
         ("/login", format!("Origin: http://{at}\r\n{json}"), login, 421, "by its address"),
-        // What a form of another site could send.
+        // A request that a form of another site could send.
         (
             "/login",
             format!("Host: {at}\r\nOrigin: http://{at}\r\nContent-Type: text/plain\r\n"),
@@ -115,7 +115,7 @@ fn a_user_who_logged_in_sees_that_no_oms_runs_and_nothing_is_kept_or_framed() {
         }
         let refused = ask(at, &format!("GET {path} HTTP/1.1\r\nHost: evil.example\r\n{heads}"), "");
         assert!(refused.starts_with("HTTP/1.1 421 ") && !refused.contains(words), "{path}: {refused}");
-        // What is not changed by a request is answered to HEAD as to GET, without the body.
+        // HEAD is answered like GET, without the body.
         let head = ask(at, &format!("HEAD {path} HTTP/1.1\r\nHost: {at}\r\n{heads}"), "");
         let length = |answer: &str| answer.lines().find(|line| line.starts_with("content-length: ")).map(str::to_owned);
         assert!(head.starts_with("HTTP/1.1 200 ") && head.ends_with("\r\n\r\n"), "{path}: {head}");
@@ -134,7 +134,7 @@ fn a_user_who_logged_in_sees_that_no_oms_runs_and_nothing_is_kept_or_framed() {
     }
     assert!(frame.contains("counts on this host") && frame.contains("\"admin\":null"), "{frame}");
     assert!(frame.contains("\"user\":\"trader\""), "{frame}");
-    // The port of the metrics has nothing else, and is asked by a name that the configuration has.
+    // The port of the metrics serves nothing else, and accepts a configured host name.
     let told = ask(metrics, &format!("GET /metrics HTTP/1.1\r\nHost: desk.example\r\n{basic}"), "");
     assert!(told.starts_with("HTTP/1.1 200 ") && told.contains("tickpath_oms_up 0\n"), "{told}");
     for path in ["/", "/frame", "/login"] {

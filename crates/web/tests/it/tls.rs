@@ -1,4 +1,4 @@
-//! The page over TLS: asked by the names of its certificate, with a cookie that no port without TLS gets.
+//! The page over TLS: requested under the names of its certificate, with a cookie that no port without TLS gets.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -47,14 +47,14 @@ fn a_port_with_a_certificate_speaks_tls_and_nothing_else() {
     assert!(!in_clear(at).contains("HTTP/1.1 200"), "no password goes there unencrypted");
 }
 
-/// What a request without TLS is answered.
+/// Returns the answer to a request without TLS.
 fn in_clear(at: SocketAddr) -> String {
     let mut stream = connect(Ipv4Addr::LOCALHOST, at);
-    // In one piece: the first that is no TLS ends the connection.
+    // Sent in a single write: the first bytes that are not TLS end the connection.
     let request = format!("GET / HTTP/1.1\r\nHost: {at}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).expect("it can be asked");
     let mut answer = Vec::new();
-    // It may be reset: what it says is no TLS.
+    // The connection may be reset: its answer is not TLS.
     let _ = stream.read_to_end(&mut answer);
     String::from_utf8_lossy(&answer).into_owned()
 }

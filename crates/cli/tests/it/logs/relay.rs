@@ -1,4 +1,4 @@
-//! `log record`, `replay` and `bridge`: what comes in comes out, losses are told, and bad calls lose nothing.
+//! `log record`, `replay` and `bridge`: messages arrive unchanged, losses are reported, and bad calls lose nothing.
 
 use std::fs;
 use std::path::Path;
@@ -25,7 +25,7 @@ const MS: u64 = 1_000_000;
 fn what_is_recorded_is_what_is_replayed() {
     let folder = tempdir().expect("a temporary folder can be made");
     let at = |name: &str| text(&folder.path().join(name)).to_owned();
-    // Of all kinds and of sizes around those that lines, frames and segments care about.
+    // All kinds, and sizes around the limits of lines, frames and segments.
     let sizes = [0, 1, 7, 8, 9, 63, 64, 65, 4_000, 60_000];
     let messages: Vec<Carried> = (16..=255)
         .map(|kind: u8| (u64::from(kind) * MS, kind, vec![kind; sizes[usize::from(kind) % sizes.len()]]))
@@ -59,7 +59,7 @@ fn what_is_recorded_is_what_is_replayed() {
 fn a_replay_keeps_the_distances_of_another_clock() {
     let offsets = [0, 3 * MS, 3 * MS, 10 * MS, 4 * MS, 30 * MS];
     let messages: Vec<Carried> = offsets.iter().map(|ns| (5_000 * MS + ns, 40, ns.to_le_bytes().to_vec())).collect();
-    // A stamp that goes back gets the time before it.
+    // A stamp that goes back gets the previous time.
     let own = [0, 3 * MS, 3 * MS, 10 * MS, 10 * MS, 30 * MS];
     let clock = HostClock::get().expect("the host has a clock");
     let tick_ns = 1_000_000_000 / clock.calibration().ticks_per_second + 1;
@@ -189,7 +189,7 @@ fn a_bridge_that_is_killed_with_its_first_messages_knows_them_again() {
     let first = Running::start(&line);
     first.await_words("nobody is subscribed");
     let mut subscriber = subscriber(&topic.url, "ticks", bus::Start::Oldest);
-    // The topic is full before the bridge has published what it found at its first look.
+    // The topic is full before the bridge has published the messages of its first read.
     let place = topic.place("ticks");
     let there = || Reader::open(&place, Start::Now, Registration::Unregistered).expect("it is there").sequence();
     until(|| there() > 10, || "messages in the topic".to_owned());
@@ -256,7 +256,7 @@ fn what_goes_in_a_circle_comes_once() {
     }
     heard.iter_mut().for_each(|heard| stays_quiet(heard.as_mut()));
     for bridge in bridges {
-        // The way back it goes once, too, and there it ends.
+        // Messages also travel back once, and end there.
         check(&bridge.interrupt(), 0, "ticks -> ticks: 3 messages, 15 bytes, 3 gaps (21 messages missed)", "carrying");
     }
 }
@@ -301,7 +301,7 @@ fn what_another_host_has_stamped_gets_the_time_of_its_arrival() {
     let folder = tempdir().expect("a temporary folder can be made");
     let recording = folder.path().join("recording");
     let redis = server.url();
-    // The URL stands in a file, where nobody reads it among the arguments.
+    // The URL is in a file, where other users cannot read it among the arguments.
     let place = folder.path().join("place");
     fs::write(&place, format!("{redis}\n")).expect("the folder is ours");
     let bridge = Running::start(&format!("log bridge @{} {} --topic ticks", text(&place), topic.url));
@@ -311,7 +311,7 @@ fn what_another_host_has_stamped_gets_the_time_of_its_arrival() {
     let clock = HostClock::get().expect("the host has a clock");
     let began = clock.ticks();
     publish(publisher(&redis, "ticks").as_mut(), &[(began, 40, b"here".to_vec())]);
-    // Its clock has counted for 89 days, and is not ours.
+    // The other program's clock has counted for 89 days, and is not this host's.
     let origin = Origin { clock: 1, publisher: 2, number: 3 };
     server.publish("ticks", &wire::encode(u64::MAX / 4, 41, origin, b"there"));
     let carried = receive(subscriber(&topic.url, "ticks", bus::Start::Oldest).as_mut(), 2);
@@ -402,7 +402,7 @@ fn a_call_that_would_go_wrong_is_refused() {
         (format!("log bridge {shm} file:///proc/tickpath-new --topic ticks"), 1, "tickpath-new/ticks cannot be made"),
         (format!("log record {shm} ticks {dir}/new --start soon"), 2, "now, oldest or a sequence number"),
         (format!("log record {shm} ticks {dir}/new --count 0"), 2, "not in 1.."),
-        // What lies in the way of a log, or lets nobody make one, is told of that log.
+        // An obstacle to a log, or to making it, is reported for that log.
         (format!("log record {shm} ticks {dir}/empty/data/new"), 1, "data/new cannot be written (Not a directory"),
         (format!("log record {shm} ticks /proc/nowhere/new"), 1, "file:///proc/nowhere/new cannot be made ("),
         (format!("log replay {dir}/recording file:///proc/nowhere new"), 1, "/proc/nowhere/new cannot be made ("),
@@ -423,7 +423,7 @@ fn a_call_that_would_go_wrong_is_refused() {
         (format!("log bridge {shm} {shm} --topic a=b --topic b=a"), 2, "would never end"),
         (format!("log bridge {shm} tcp://x --topic ticks"), 2, "names no transport"),
         (format!("log bridge {shm} {redis} --topic a=z --topic b=z"), 2, "two topics would be published as 'z'"),
-        // One server has many names, and a channel of Redis is the same in all databases.
+        // A server has many names, and a channel of Redis is the same in all databases.
         (format!("log bridge {redis} {redis}/3 --topic ticks"), 2, "would never end"),
         (format!("log bridge {redis} {named} --topic ticks"), 2, "would never end"),
     ] {
@@ -438,14 +438,14 @@ fn a_call_that_would_go_wrong_is_refused() {
     check(&ran, 1, "", &format!("'{shm}' is no log itself; name one of those that lie there: {own}"));
 }
 
-/// Holds an exit code, a word on standard output and one on standard error against what is wanted.
+/// Checks the exit code, and for words on standard output and on standard error.
 fn check(ran: &Ran, code: i32, out: &str, err: &str) {
     assert_eq!(ran.code, Some(code), "{}{}", ran.out, ran.err);
     assert!(ran.out.contains(out), "no '{out}' on standard output: {}", ran.out);
     assert!(ran.err.contains(err), "no '{err}' on standard error: {}", ran.err);
 }
 
-/// Topics in shared memory whose names nobody else has; gone with the test.
+/// Topics in shared memory with unique names, removed at the test's end.
 struct Shared {
     url: String,
     prefix: String,
@@ -485,7 +485,7 @@ fn small_keep(dir: &Path) -> Config {
     Config { segment_bytes: 128 << 10, ..Config::journal(Place::folder(dir)) }
 }
 
-/// What a log holds; nothing if it is not there yet.
+/// Returns the messages of a log; empty if it does not exist yet.
 fn held(dir: &Path) -> Vec<Carried> {
     let mut messages = Vec::new();
     let opened = Reader::open(&Place::folder(dir), Start::Oldest, Registration::Unregistered);
@@ -512,7 +512,7 @@ fn publish(publisher: &mut dyn Publisher, messages: &[Carried]) {
     }
 }
 
-/// The loss that is told next.
+/// Returns the next reported loss.
 fn loss(subscriber: &mut dyn Subscriber) -> Gap {
     let mut loss = None;
     let mut look = || {
@@ -526,7 +526,7 @@ fn loss(subscriber: &mut dyn Subscriber) -> Gap {
     loss.expect("it was told")
 }
 
-/// The next so many messages.
+/// Receives so many messages.
 fn receive(subscriber: &mut dyn Subscriber, count: usize) -> Vec<Carried> {
     let mut messages: Vec<Carried> = Vec::new();
     let mut look = || {

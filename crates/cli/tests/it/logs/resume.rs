@@ -1,4 +1,5 @@
-//! `--resume`: a bridge or a recorder that is killed at any moment and started again skips nothing and carries nothing twice.
+//! `--resume`: a bridge or a recorder that is killed at any moment and restarted skips no message and carries none
+//! twice.
 
 use std::fs;
 use std::path::Path;
@@ -11,10 +12,10 @@ use super::running::{Running, until};
 use crate::program::tickpath;
 use crate::server::RedisServer;
 
-/// Messages that are carried in one test.
+/// Number of messages that a test carries.
 const COUNT: u64 = 4_000;
 
-/// Kills in the meantime.
+/// Number of kills meanwhile.
 const KILLS: u64 = 8;
 
 #[test]
@@ -39,7 +40,7 @@ fn a_killed_bridge_goes_on_from_a_broker_to_a_log() {
     carry_with_kills(&format!("{}?streams", server.url()), &there, folder.path(), line);
 }
 
-/// Publishes numbers while a bridge of this command line is killed and started again, and checks that each came once.
+/// Publishes numbers while a bridge of this command line is killed and restarted, and checks that each arrived once.
 fn carry_with_kills(from: &str, to: &str, folder: &Path, line: &str) {
     let places = folder.join("places");
     let line = line.replace("{from}", from).replace("{to}", to);
@@ -56,7 +57,8 @@ fn carry_with_kills(from: &str, to: &str, folder: &Path, line: &str) {
             assert_eq!(bridge.interrupt().code, Some(0));
             break;
         }
-        // Else it is killed where it stands; and once more as it goes on, before it has come anywhere.
+        // In the other rounds the bridge is killed where it is; and once more as it resumes, before it has carried
+        // anything.
         drop(bridge);
         let again = Running::start(&line);
         again.await_words("carrying 'ticks'");
@@ -95,13 +97,13 @@ fn a_killed_recorder_goes_on() {
     }
 }
 
-/// A ring that another program has filled while the bridge was away, and one that the bridge has filled itself.
+/// A ring that another program has filled while the bridge was away, and a ring that the bridge has filled itself.
 #[test]
 fn what_is_gone_of_a_ring_hides_nothing_that_comes() {
     let folder = tempdir().expect("a temporary folder can be made");
     let root = text(folder.path());
     let (here, there) = (format!("file://{root}/here"), format!("file://{root}/there"));
-    // Some four thousand messages.
+    // Room for some four thousand messages.
     let config = TopicConfig { capacity_bytes: 256 << 10, ..TopicConfig::new(bus::Policy::Overwrite) };
     let line = format!("log bridge {here} {there} --topic ticks --start oldest --policy overwrite --capacity 262144");
     let line = format!("{line} --resume {root}/places");
@@ -123,7 +125,7 @@ fn what_is_gone_of_a_ring_hides_nothing_that_comes() {
     let words = "'ticks' has lost messages behind the place that was kept, and what it holds now cannot be compared";
     assert!(ran.code == Some(0) && ran.err.contains(words), "{:?} {}", ran.code, ran.err);
 
-    // As if it had been killed before it could write where it had come to.
+    // As if the bridge had been killed before it could save its place.
     let file = folder.path().join("places/ticks");
     let place = fs::read(&file).expect("it was kept");
     publish(&mut *source, 3_000..10_000);
@@ -180,7 +182,7 @@ fn what_a_recording_lost_is_told_in_it() {
         format!("log record {url} ticks {} --append --start oldest --resume {}", text(&recording), text(&places));
     publish(&mut *publisher(&url), 0..10);
     assert_eq!(tickpath(&format!("{line} --count 10")).code, Some(0));
-    // As if the disk had lost all of it.
+    // As if the disk had lost the whole recording.
     fs::remove_dir_all(&recording).expect("it is ours");
     publish(&mut *publisher(&url), 10..12);
     let ran = tickpath(&format!("{line} --count 2"));
@@ -233,7 +235,7 @@ fn publisher(url: &str) -> Box<dyn Publisher> {
     connection.publisher("ticks", &config).expect("opened")
 }
 
-/// From the first message on, wherever there is history.
+/// Returns a start from the first message on, wherever there is history.
 fn start_of_all(url: &str) -> bus::Start {
     let is_kept = connect(url).expect("connected").capabilities().history;
     if is_kept { bus::Start::Oldest } else { bus::Start::Now }
@@ -243,25 +245,25 @@ fn publish(publisher: &mut dyn Publisher, numbers: std::ops::Range<u64>) {
     for number in numbers {
         publisher.publish(number, 40, &number.to_le_bytes()).expect("published");
         if number % 100 == 0 {
-            // The bridge is to be killed while it carries, and not before it has anything.
+            // The bridge must be killed while it carries, and not before it has any messages.
             sleep_ns(1_000_000);
         }
     }
 }
 
-/// Takes all numbers, each once, in their order, and no loss.
+/// Receives all numbers, each once, in order, and no loss.
 fn receive_all(subscriber: &mut dyn Subscriber) {
     for number in 0..COUNT {
         assert_eq!(next(subscriber), number);
     }
 }
 
-/// The number that comes next.
+/// Receives the next number.
 fn next(subscriber: &mut dyn Subscriber) -> u64 {
     let mut number = None;
     until(
         || {
-            // A copy that is dropped takes a look, too.
+            // A duplicate that is dropped takes a poll, too.
             for _ in 0..1_000 {
                 let polled = subscriber.poll(1, &mut |event| match event {
                     Event::Message(message) => {

@@ -1,4 +1,4 @@
-//! The binary while it runs: what it says on standard error can be waited for, and Ctrl-C ends it.
+//! A running call of the binary: a test can wait for words on its standard error, and end it by Ctrl-C.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -10,7 +10,7 @@ use tickpath_clock::sleep_ns;
 
 use crate::program::{LOOKS, PAUSE_NS, Ran};
 
-/// A call that goes on; killed when it is dropped.
+/// A running call; killed when it is dropped.
 pub struct Running {
     child: Child,
     err: Arc<Mutex<String>>,
@@ -43,52 +43,52 @@ impl Running {
         Self { child, err, listener: Some(listener) }
     }
 
-    /// Its process id.
+    /// Returns the process id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Whether it has ended.
+    /// Returns whether the process has ended.
     pub fn has_ended(&mut self) -> bool {
         let has_ended = self.child.try_wait().expect("the child is ours").is_some();
-        // Then all that it has said is there.
+        // Its whole standard error is then read.
         if has_ended && let Some(listener) = self.listener.take() {
             let _ = listener.join();
         }
         has_ended
     }
 
-    /// Kills the process group that it leads.
+    /// Kills the process group that the process leads.
     pub fn kill_group(mut self) {
         let group = format!("-{}", self.child.id());
         let _ = Command::new("kill").args(["-KILL", "--", &group]).status();
         let _ = self.child.wait();
     }
 
-    /// What it has said on standard error so far.
+    /// Returns the standard error so far.
     pub fn err(&self) -> String {
         self.err.lock().expect("nobody panics with it").clone()
     }
 
-    /// Waits until it has said this on standard error.
+    /// Waits until the words are on standard error.
     pub fn await_words(&self, words: &str) {
         until(|| self.err().contains(words), || format!("'{words}' on standard error, which says: {}", self.err()));
     }
 
-    /// Presses Ctrl-C, and waits for its end.
+    /// Sends Ctrl-C, and waits for the end.
     pub fn interrupt(self) -> Ran {
         self.signal("-INT");
         self.end()
     }
 
-    /// Sends it a signal.
+    /// Sends a signal.
     pub fn signal(&self, signal: &str) {
         let pid = self.child.id().to_string();
         let status = Command::new("kill").args([signal, &pid]).status().expect("install kill (apt-get install procps)");
         assert!(status.success(), "the process was there");
     }
 
-    /// Waits for its end.
+    /// Waits for the end.
     pub fn end(mut self) -> Ran {
         let mut status = None;
         until(
@@ -111,7 +111,7 @@ impl Drop for Running {
     }
 }
 
-/// Looks again and again, as long as a call may take.
+/// Waits until the condition holds, as long as a call may take.
 pub fn until(mut is_so: impl FnMut() -> bool, what: impl Fn() -> String) {
     for _ in 0..LOOKS {
         if is_so() {
@@ -122,7 +122,7 @@ pub fn until(mut is_so: impl FnMut() -> bool, what: impl Fn() -> String) {
     panic!("it never came to {}", what());
 }
 
-/// Standard output holds a line or two, which a pipe keeps until the end.
+/// Reads standard output, which holds a line or two that a pipe keeps until the end.
 fn read(mut pipe: ChildStdout) -> String {
     let mut said = String::new();
     pipe.read_to_string(&mut said).expect("it is text");

@@ -1,4 +1,4 @@
-//! The page of a real OMS as a stranger at its port meets it, and as users meet it who may see only a part.
+//! The page of a real OMS as attackers at its port see it, and as users with partial rights see it.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -12,7 +12,7 @@ use crate::desk::Desk;
 use crate::logs::{open_descriptors, set_descriptors, until};
 use crate::program::tickpath_with;
 
-/// The JSON of a frame.
+/// Returns the JSON of a frame.
 fn frame(shown: &Shown, heads: &str) -> Value {
     let answer = get(&shown.page, "/frame", heads);
     let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
@@ -82,7 +82,7 @@ fn a_stranger_sees_nothing_and_a_user_sees_what_its_session_may_see() {
     assert_eq!((&told["user"], &told["admin"]), (&json!("anna"), &Value::Null));
     assert!(!told["alarms"].to_string().contains("account 1"), "{told}");
 
-    // A user who is disabled has no page any more.
+    // A disabled user no longer has a page.
     let ran = desk.tickpath("oms user disable --config @/oms.toml anna");
     assert_eq!(ran.code, Some(0), "{}{}", ran.out, ran.err);
     let is_gone = || get(&shown.page, "/frame", &anna).starts_with("HTTP/1.1 401 ");
@@ -94,7 +94,7 @@ fn a_stolen_cookie_neither_shows_the_token_nor_stops_trading() {
     let shown = Shown::new();
     let (cookie, token) = shown.log_in("admin", &shown.desk.password("admin"));
     let kill = json!({ "scope": "firm", "target": "", "on": true, "cancel": true }).to_string();
-    // As a server on another port of this host gets it, or a process that reads the browser's files.
+    // Credentials as a server on another port of this host gets them, or a process that reads the browser's files.
     for heads in [cookie.clone(), token.clone()] {
         assert!(get(&shown.page, "/frame", &heads).starts_with("HTTP/1.1 401 "), "{heads}");
         let answer = post(&shown.page, "/kill", &heads, &kill);
@@ -133,7 +133,7 @@ fn the_page_stops_an_instrument_that_a_reload_has_brought() {
 #[test]
 fn wrong_passwords_keep_no_admin_out() {
     let shown = Shown::new();
-    // Two that are looked at, and not answered to anybody yet.
+    // Two guesses that are being checked, without an answer yet.
     let guesses: Vec<TcpStream> = ["admin", "trader"]
         .iter()
         .map(|user| {
@@ -152,7 +152,7 @@ fn wrong_passwords_keep_no_admin_out() {
         guess.read_to_string(&mut answer).expect("it is answered");
         assert!(answer.starts_with("HTTP/1.1 403 "), "{answer}");
     }
-    // An admin whose sessions all belong to pages that were closed gets the oldest of them.
+    // An admin whose sessions all belong to closed pages gets the oldest of them.
     for _ in 0..4 {
         shown.log_in("admin", &shown.desk.password("admin"));
     }
@@ -185,7 +185,7 @@ fn an_admin_logs_in_where_the_oms_has_tls_and_no_unix_socket() {
     let mut openssl = Command::new("openssl");
     openssl.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]);
     openssl.args(["-keyout", &files[0], "-out", &files[1], "-subj", "/CN=oms"]);
-    // No name of this host, nor an address of it: clients know the OMS by another one.
+    // Neither a name nor an address of this host: clients know the OMS by another name.
     openssl.args(["-addext", "subjectAltName=DNS:desk.example", "-addext", "basicConstraints=critical,CA:FALSE"]);
     let made = openssl.output().expect("there is openssl; install it with: apt-get install openssl");
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
@@ -217,12 +217,12 @@ fn a_port_without_descriptors_says_so_once_and_goes_on_when_there_are_some() {
     let health = get(&shown.page, "/health", "");
     assert!(health.starts_with("HTTP/1.1 200 "), "{health}");
     assert_eq!(shown.oms.err().matches(words).count(), 1, "{}", shown.oms.err());
-    // Those that waited in line are served as well.
+    // Requests that waited in line are served as well.
     let last = idle.last_mut().expect("there are some");
     let asked = write!(last, "GET /health HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", shown.page);
     let mut answer = String::new();
     let answered = asked.and_then(|()| last.read_to_string(&mut answer));
-    // Or were closed, because they had said nothing for too long.
+    // The connection may have been closed instead, because it had sent nothing for too long.
     assert!(answered.is_err() || answer.is_empty() || answer.starts_with("HTTP/1.1 200 "), "{answer}");
 }
 

@@ -1,9 +1,9 @@
-//! No file of a crate needs a file that needs it, however many stand between the two. Who reads a crate can then begin
-//! with a file that names nothing of another, and end with the one that names them all.
+//! Files of a crate never need each other in a circle, directly or through others. A reader of a crate can then begin
+//! with a file that names nothing of another, and end with the file that names them all.
 //!
-//! A file needs another if a path in its code leads there: in a `use`, re-exports too, or where it is used. What a path
-//! names is in the file that defines it, whatever re-exports it passes. A `mod` line by itself needs nothing, nor does a
-//! method call: one type's methods may lie in several files.
+//! A file needs another if a path in its code leads there: in a `use`, re-exports too, or where it is used. A path's
+//! target is the file that defines it, across all re-exports. A `mod` line by itself needs nothing, nor does a method
+//! call: the methods of a type may lie in several files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -27,7 +27,8 @@ fn circles_are_found_whatever_the_way_around() {
     let nothing: &[&[&str]] = &[];
     let pair: &[&[&str]] = &[&["src/a.rs", "src/lib.rs"]];
     let siblings: &[&[&str]] = &[&["src/a.rs", "src/b.rs"]];
-    // A parent may name its child, and a child its parent; both is a circle, and a re-export is a name.
+    // A parent may name its child, and a child its parent; both together make a circle, and a re-export counts as a
+    // name.
     expect(nothing, &[("lib", "mod a; use a::A; struct L;"), ("a", "pub struct A;")]);
     expect(nothing, &[("lib", "mod a; struct L;"), ("a", "fn f() -> super::L {}")]);
     expect(pair, &[("lib", "mod a; pub use a::A; struct L;"), ("a", "pub struct A(crate::L);")]);
@@ -39,9 +40,9 @@ fn circles_are_found_whatever_the_way_around() {
     expect(siblings, &sees("use crate::c::{self, X as Y}; pub struct A;"));
     expect(siblings, &sees("pub struct A; mod tests { use crate::{b::B}; }"));
     expect(siblings, &sees("pub struct A; impl A { const C: u8 = 1 + ..crate::c::X; }"));
-    // What is no path of this crate: fields, lifetimes, other crates, comments and text.
+    // Text that is no path of this crate: fields, lifetimes, other crates, comments and strings.
     expect(nothing, &sees("pub struct A; /* crate::b::X */ fn f<'b>() { a.b; ::b::x(); \"crate::b::X\" }"));
-    // Over three files, one of them in a folder.
+    // A circle of three files, one of them in a folder.
     let far = [("lib", "mod a; mod b;"), ("a", "pub mod c; pub use c::C;"), ("a/c", "use crate::b;"), ("b", "")];
     expect(nothing, &far);
     let round = [("lib", "mod a; mod b;"), ("a", "pub mod c; fn f() { c::f() }"), ("a/c", "fn f() { crate::b::f() }")];
@@ -49,7 +50,7 @@ fn circles_are_found_whatever_the_way_around() {
     expect(&[&["src/a/c.rs", "src/a.rs", "src/b.rs"]], &round);
 }
 
-/// A crate of these modules has these circles.
+/// Checks that a crate of these modules has these circles.
 fn expect(circles: &[&[&str]], modules: &[(&str, &str)]) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     for (module, text) in modules {
@@ -63,7 +64,7 @@ fn expect(circles: &[&[&str]], modules: &[(&str, &str)]) {
     assert_eq!(heads, expected, "in {modules:?}");
 }
 
-/// Each set of files that need each other, and by which names.
+/// Returns each set of files that need each other, with the names by which they do.
 fn circles_in(folder: &Path) -> Vec<String> {
     let sources = Sources::of(folder);
     let needs = sources.needs();
@@ -86,10 +87,10 @@ fn circles_in(folder: &Path) -> Vec<String> {
     found
 }
 
-/// Which file needs which other, and the names by which it does.
+/// Pairs of files of which the first needs the second, with the names by which it does.
 type Needs = BTreeMap<(usize, usize), BTreeSet<String>>;
 
-/// What a file needs, and what that needs, and so on.
+/// Returns the files that a file needs, directly or indirectly.
 fn reach(needs: &Needs, file: usize) -> BTreeSet<usize> {
     let (mut reached, mut open) = (BTreeSet::new(), vec![file]);
     while let Some(file) = open.pop() {
@@ -103,12 +104,12 @@ fn reach(needs: &Needs, file: usize) -> BTreeSet<usize> {
 /// The modules of a crate: of its library, its programs, tests and examples.
 struct Sources {
     folder: PathBuf,
-    /// Sorted, relative to the folder.
+    /// Sources, sorted, relative to the folder.
     files: Vec<PathBuf>,
     modules: Vec<Module>,
 }
 
-/// What a module names, as far as that may lie in another file.
+/// The names in a module, as far as their targets may lie in another file.
 struct Module {
     file: usize,
     root: usize,
@@ -121,23 +122,23 @@ struct Module {
 /// The segments of a path.
 type Names = Vec<String>;
 
-/// What stands behind a name in a module.
+/// Meaning of a name in a module.
 enum Named {
-    /// Something that its file defines.
+    /// An item that this file defines.
     Here,
     Module(usize),
-    /// What this path names.
+    /// The target of this path.
     By(Names),
 }
 
-/// Where a path leads.
+/// Target of a path.
 #[derive(Clone, Copy)]
 enum Found {
     Module(usize),
     File(usize),
 }
 
-/// Other names behind one name, at most.
+/// Max steps from name to name.
 const MOST_NAMES: usize = 16;
 
 const DEFINE: [&str; 10] = ["struct", "enum", "union", "trait", "type", "fn", "const", "static", "macro", "mut"];
@@ -162,7 +163,7 @@ impl Sources {
     fn needs(&self) -> Needs {
         let mut needs = Needs::new();
         for (number, module) in self.modules.iter().enumerate() {
-            // What a `use` has named was mentioned there.
+            // A name from a `use` was already noted there.
             let is_new = |path: &&Names| {
                 let first = self.resolve(number, &path[..1], MOST_NAMES);
                 path.len() == 1 || first.is_empty() || first.iter().any(|found| matches!(found, Found::Module(_)))
@@ -180,8 +181,8 @@ impl Sources {
         needs
     }
 
-    /// Where a path in a module leads: nowhere if that is another crate, more than once where names stand for several
-    /// things. What a module has without defining it (a macro does, or another crate) is in the module's file.
+    /// Returns the targets of a path in a module: none for another crate, several where a name has several meanings.
+    /// An item that the module has without defining it, from a macro or another crate, counts for the module's file.
     fn resolve(&self, from: usize, path: &[String], names_left: usize) -> Vec<Found> {
         let (first, rest) = path.split_first().expect("a path has a segment");
         let mut places = match first.as_str() {
@@ -204,7 +205,7 @@ impl Sources {
         places
     }
 
-    /// What a name stands for in a module; none if it is not known there.
+    /// Returns the targets of a name in a module; none if the name is unknown there.
     fn find(&self, module: usize, name: &str, names_left: usize) -> Option<Vec<Found>> {
         let here = &self.modules[module];
         let Some(names_left) = names_left.checked_sub(1) else { return Some(Vec::new()) };
@@ -328,8 +329,8 @@ impl Sources {
         }
     }
 
-    /// Reads a path from a word on, and gives where its last word is. A single word names what is in this file, or what a
-    /// `use` has named before.
+    /// Reads a path from a word on, and returns the index of its last word. A single word names an item of this file,
+    /// or a name of an earlier `use`.
     fn read_path(&mut self, module: usize, tokens: &[TokenTree], from: usize) -> usize {
         let TokenTree::Ident(first) = &tokens[from] else { return from };
         let (mut at, mut path) = (from, vec![plain(first)]);
@@ -354,7 +355,7 @@ impl Sources {
     }
 }
 
-/// Where an attribute says that a module lies.
+/// Returns the file of a module according to its attribute.
 fn attribute_path(group: &Group) -> Option<String> {
     let tokens: Vec<TokenTree> = group.stream().into_iter().collect();
     match &tokens[..] {
@@ -373,7 +374,7 @@ fn plain(word: &proc_macro2::Ident) -> String {
     word.to_string().trim_start_matches("r#").to_owned()
 }
 
-/// The same path without `..`.
+/// Returns the path without `..`.
 fn straight(path: &Path) -> PathBuf {
     path.components().fold(PathBuf::new(), |straight, part| match part {
         std::path::Component::ParentDir => straight.parent().map(Path::to_owned).unwrap_or_default(),
@@ -381,7 +382,8 @@ fn straight(path: &Path) -> PathBuf {
     })
 }
 
-/// What cargo begins to compile with: `src/lib.rs`, `src/main.rs`, and of tests and the like each file or `main.rs`.
+/// Returns whether cargo compiles the file as a root: `src/lib.rs`, `src/main.rs`, and for tests and the like each
+/// file or `main.rs`.
 fn is_root(file: &Path) -> bool {
     let parts: Vec<&str> = file.iter().filter_map(|part| part.to_str()).collect();
     matches!(

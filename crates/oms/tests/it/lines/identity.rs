@@ -1,4 +1,4 @@
-//! What an OMS calls itself on its lines.
+//! Identity of an OMS on its lines.
 
 use super::{Wire, joined};
 

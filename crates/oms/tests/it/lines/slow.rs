@@ -1,4 +1,4 @@
-//! A line that may send less than there is to say.
+//! A line whose rate limit is below the demand.
 
 use std::collections::BTreeSet;
 
@@ -6,8 +6,8 @@ use tickpath_oms::VenueWatch;
 
 use super::*;
 
-/// More orders are in doubt than a slow line can ask for in the longest pause between two questions: each is asked for all the
-/// same.
+/// More orders are in doubt than a slow line can ask for in the longest pause between two questions; a question is
+/// still sent for each order.
 #[test]
 fn a_slow_line_asks_a_silent_venue_for_every_order() {
     const ORDERS: u64 = 40;
@@ -20,7 +20,7 @@ fn a_slow_line_asks_a_silent_venue_for_every_order() {
     let (mut arrived, mut asked) = (BTreeSet::new(), BTreeSet::new());
     for _ in 0..10 * ORDERS {
         oms.clock.advance(SECOND);
-        // The OMS looks at its clock in each sixteenth idle turn.
+        // The OMS reads its clock in each sixteenth idle turn.
         (0..40).for_each(|_| _ = poll(&mut oms));
         wire.hands(|hands| {
             hands.received = hands.sent.len() as u64;

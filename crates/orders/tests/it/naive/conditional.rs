@@ -1,4 +1,4 @@
-//! Orders with a trigger, in the plainest way.
+//! Orders with a trigger, in the naive model.
 
 use tickpath_market::{
     ClientOrderId, ConditionalOrder, ExecType, ExecutionReport, NewOrder, OrdStatus, OrderType, Price, Quantity,
@@ -10,7 +10,7 @@ use super::life::{Life, Stand, Word};
 use super::risk::{Kind, Wish};
 use super::{Checked, Naive, Waits, denied};
 
-/// What is asked of an armed order.
+/// New terms for an armed order.
 pub struct Terms {
     pub client: u64,
     pub price: i64,
@@ -36,7 +36,7 @@ impl Naive {
         Ok(vec![self.answer(id, ExecType::PendingNew, new.client_order_id.0)])
     }
 
-    /// Whether the trigger can ever fire.
+    /// Checks that the trigger can fire at all.
     fn can_fire(&self, envelope: Envelope, trigger: &Trigger) -> Checked<()> {
         if envelope.no_ticks != 0 {
             return Err((Denial::NoTicks, 0, 0));
@@ -47,7 +47,7 @@ impl Naive {
         }
     }
 
-    /// As if the market stood at its price and nothing else worked.
+    /// Checks the order's terms at its own limit price as the reference, without the checks against other orders.
     fn is_well_formed(&self, at: At, envelope: Envelope, life: &Life, price: i64, quantity: i64) -> Checked<()> {
         let wish = Wish {
             life,
@@ -155,7 +155,8 @@ impl Naive {
         true
     }
 
-    /// Of another boot: it may have fired where the journal has lost its end, if it need not wait for the disk.
+    /// Marks every armed order after a reboot: it may have fired in the lost tail of the journal, unless its session
+    /// waits for the disk.
     pub fn doubt_armed(&mut self) {
         for (id, waits) in &mut self.waits {
             waits.since = 0;
@@ -167,7 +168,7 @@ impl Naive {
         }
     }
 
-    /// The disk has failed: nothing that waits ever leaves.
+    /// Rejects all armed orders after a failure of the disk.
     pub fn refuse_all_that_is_armed(&mut self, outputs: &mut Vec<Output>) {
         for (&id, life) in &mut self.lives {
             if life.sum.stand == Stand::Armed {
@@ -180,7 +181,8 @@ impl Naive {
         }
     }
 
-    /// Whether the answer is that the venue has never heard of an order that may have fired, and nobody wants it canceled.
+    /// Returns whether the venue answers that it never had this order, while the order may still wait for its trigger
+    /// and has no cancel outstanding.
     pub fn may_not_have_fired(&self, id: u64, report: &ExecutionReport) -> bool {
         let sum = &self.lives[&id].sum;
         let is_not_there =
@@ -189,7 +191,7 @@ impl Naive {
         self.waits.contains_key(&id) && is_not_there && sum.is_unknown() && !was_heard_of && sum.cancel.is_none()
     }
 
-    /// The orders that wait for a trigger.
+    /// Returns the orders that wait for a trigger.
     pub fn armed(&self) -> Vec<(u64, Waits)> {
         let is_armed = |id: &u64| self.lives[id].sum.stand == Stand::Armed;
         self.waits.iter().filter(|(id, _)| is_armed(id)).map(|(&id, &waits)| (id, waits)).collect()

@@ -1,11 +1,11 @@
-//! The fills of an order, what an operator has said of them, and the status that follows.
+//! The fills of an order, an operator's total, and the resulting status.
 
 use tickpath_market::{ExecType, ExecutionReport, OrdStatus};
 
 use super::life::{Stand, Sum};
 
 impl Sum {
-    /// By FIX precedence.
+    /// Returns the status, by FIX precedence.
     pub fn status(&self) -> OrdStatus {
         let ended = !self.is_live();
         match self.stand {
@@ -24,8 +24,8 @@ impl Sum {
         }
     }
 
-    /// Puts a fill in its place. Gives what that adds, and whether an operator had said all of it; none if it was there
-    /// as it is.
+    /// Adds a fill or an amendment. Returns the booked change and whether an operator's total had already covered all
+    /// of it, or none if it brings nothing new.
     pub(super) fn fill(&mut self, what: ExecType, report: &ExecutionReport, is_new: bool) -> Option<(i64, bool)> {
         let quantity = if what == ExecType::TradeCancel { 0 } else { report.last_quantity.0 };
         let number = if what == ExecType::Trade { 0 } else { report.venue_sequence.max(1) };
@@ -49,13 +49,13 @@ impl Sum {
         Some((change - said, said != 0 && said == change))
     }
 
-    /// How much of a change is in what an operator has said.
+    /// Returns the part of a change that an operator's total already covers.
     fn said_by_an_operator(&self, what: ExecType, change: i64, told: i64, is_new: bool) -> i64 {
         let most = if what == ExecType::Trade {
-            // What came before the word is in the word.
+            // The operator's total includes earlier events.
             if is_new { 0 } else { change }
         } else {
-            // The venue's total says what there is to be changed; the rest was changed before.
+            // The venue's total gives the change that is still due; the rest was made before.
             change.saturating_sub(told.saturating_sub(self.filled))
         };
         match self.word {
@@ -66,7 +66,7 @@ impl Sum {
     }
 }
 
-/// Whether a report of this kind tells of a fill, or of what became of one.
+/// Returns whether a report of this kind is a fill or an amendment of one.
 pub(super) fn is_fill(exec_type: u8) -> bool {
     use ExecType::{Trade, TradeCancel, TradeCorrect};
     matches!(ExecType::from_code(exec_type), Some(Trade | TradeCorrect | TradeCancel))

@@ -1,4 +1,4 @@
-//! What a venue's report may say, and what of it is passed on.
+//! Validation of a venue's report, and the part of it that is passed on to the client.
 
 use tickpath_market::{ExecType, ExecutionReport, OrdStatus, Price, Quantity};
 use tickpath_orders::{At, Output, ReportRecord};

@@ -1,4 +1,4 @@
-//! An order with all that was ever said of it, and what that comes to.
+//! An order with all its events, and the state that follows from them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,48 +8,48 @@ use tickpath_market::{
 };
 use tickpath_orders::OrderView;
 
-/// An order with all that happened to it.
+/// An order with all its events.
 pub struct Life {
     pub new: NewOrder,
     pub id: u64,
     pub session: u16,
     pub venue: u16,
-    /// What came of it, recounted from the beginning after each word.
+    /// State after the last event, recomputed from the first event each time.
     pub sum: Sum,
     first: Sum,
     words: Vec<Word>,
 }
 
-/// What can be said of an order.
+/// An event of an order.
 #[derive(Debug, Clone, Copy)]
 pub enum Word {
-    /// The client, or somebody for it, asks for a cancel (no quantity) or a replace.
+    /// A cancel (without a quantity) or a replace, from the order's client or from another session.
     Asked(Asked),
-    /// What waited here has left.
+    /// The waiting request with this id was sent.
     Left(u64),
-    /// What was sent never left.
+    /// The sent request with this id was returned unsent.
     Returned(u64),
-    /// What waited here was refused.
+    /// The waiting request with this id was rejected.
     Refused(u64),
-    /// It waited here and was taken back.
+    /// A waiting order was canceled before it was sent.
     TakenBack,
-    /// The venue reports an event; it numbers its events, or does not.
+    /// A venue's report, and whether the venue numbers its events.
     Report(ExecutionReport, bool),
-    /// What waited here may have left.
+    /// The waiting request with this id may have been sent.
     MayHaveLeft(u64),
-    /// Price, if it has a limit, and total of what waits for its trigger.
+    /// New terms of an armed order: its price, if it has a limit, and its total.
     Rearmed(Option<i64>, i64),
-    /// Its trigger holds: it leaves, or waits for its venue.
+    /// The trigger has fired: the order is sent, or waits for its venue.
     Fired { queued: bool, valued: i64 },
-    /// It has not left after all.
+    /// The order was not sent and is armed again.
     ArmedAgain,
-    /// The venue answers a question, which was asked after the last doubt, or before it.
+    /// A venue's answer to a status request, and whether the request was sent after the last doubt.
     Answer(ExecutionReport, bool),
-    /// Requests may be lost, or reports.
+    /// Requests or reports may be lost.
     Doubt { reports: bool },
-    /// A number is missing for too long.
+    /// A venue sequence has been missing for too long.
     Missed,
-    /// An operator says where it stands, and how much was filled.
+    /// An operator's status and filled total.
     Resolved(OrdStatus, i64),
     /// The day has ended.
     DayEnd,
@@ -59,9 +59,9 @@ pub enum Word {
 pub struct Asked {
     pub id: u64,
     pub client: u64,
-    /// The session that asks.
+    /// Requesting session.
     pub by: u16,
-    /// Total and price, if it is a replace.
+    /// Total and price of a replace.
     pub replace: Option<(i64, i64)>,
     pub waits: bool,
 }
@@ -80,14 +80,14 @@ pub enum Stand {
     Rejected,
 }
 
-/// What the words come to.
+/// State of an order after its events.
 #[derive(Clone)]
 pub struct Sum {
     pub stand: Stand,
     pub price: i64,
     pub valued: i64,
     pub quantity: i64,
-    /// Quantity of each execution, and the number of the amendment that it comes from.
+    /// Quantity of each execution, and the venue sequence of its last amendment.
     pub fills: BTreeMap<u64, (i64, u64)>,
     pub filled: i64,
     pub net: i128,
@@ -99,14 +99,14 @@ pub struct Sum {
     numbers: BTreeSet<u64>,
     /// All numbers up to this one count as seen.
     skipped: u64,
-    /// A number is missing, and too old to be waited for.
+    /// A number is missing that is too old to be waited for.
     hole: bool,
     terms: u64,
-    /// It ended by a word without a number.
+    /// The order ended by an event without a number.
     soft: bool,
-    /// Messages of it may be lost, and no question that was asked since is answered.
+    /// Messages may be lost, and no status request sent since is answered.
     pub doubted: bool,
-    /// What an operator has booked and no fill has accounted for.
+    /// Quantity that an operator has booked and no fill has confirmed.
     pub(super) word: i64,
 }
 
@@ -136,14 +136,14 @@ impl Life {
         Self { new, id, session, venue, sum: first.clone(), first, words: Vec::new() }
     }
 
-    /// One that waits for its trigger.
+    /// Creates an order that waits for its trigger.
     pub fn armed(new: NewOrder, id: u64, session: u16, venue: u16, valued: i64) -> Self {
         let life = Self::new(new, id, session, venue, false, valued);
         let first = Sum { stand: Stand::Armed, ..life.first };
         Self { sum: first.clone(), first, ..life }
     }
 
-    /// Adds a word; false if it says nothing that is kept.
+    /// Adds an event; returns false if it changes nothing.
     pub fn tell(&mut self, word: Word) -> bool {
         self.words.push(word);
         let mut sum = self.first.clone();
@@ -163,7 +163,7 @@ impl Life {
         Side::from_code(self.new.side).unwrap()
     }
 
-    /// Its client may still name it: its day has not ended without its venue's word.
+    /// Returns whether its client may still name it: no day has ended for it without a report of its venue.
     pub fn has_its_name(&self) -> bool {
         !self.words.iter().any(|word| matches!(word, Word::DayEnd))
     }
@@ -193,7 +193,7 @@ impl Life {
         }
     }
 
-    /// What any report says of it.
+    /// Returns the fields that every report on this order shares.
     pub fn told(&self, client: u64) -> ExecutionReport {
         ExecutionReport {
             order_id: OrderId(self.id),
@@ -221,7 +221,7 @@ impl Sum {
         matches!(self.stand, Stand::Lost | Stand::Unknown)
     }
 
-    /// May still be filled, and is not filled; one that still waits for an answer to something is not.
+    /// Returns whether it is live and not filled; a filled order with an outstanding request counts as open.
     pub fn is_open(&self) -> bool {
         let is_filled = self.stand == Stand::Open && self.filled >= self.quantity;
         self.is_live() && !(is_filled && self.replace.is_none() && self.cancel.is_none())
@@ -231,7 +231,7 @@ impl Sum {
         if self.is_live() { self.quantity.saturating_sub(self.filled.max(self.told)).max(0) } else { 0 }
     }
 
-    /// What may still move the position, with a replace on its way or without.
+    /// Returns the quantity that may still move the position, with or without an outstanding replace.
     pub fn exposure(&self, with_replace: bool) -> i64 {
         let asked = self.replace.filter(|_| with_replace).and_then(|asked| asked.replace);
         let total = self.quantity.max(asked.map_or(0, |(total, _)| total)).max(self.told);
@@ -242,7 +242,7 @@ impl Sum {
         most.saturating_sub(self.filled).max(0)
     }
 
-    /// What that is worth.
+    /// Returns the value of the exposure.
     pub fn value(&self, with_replace: bool, multiplier: i64) -> i128 {
         let asked = self.replace.filter(|_| with_replace).and_then(|asked| asked.replace);
         let price = i128::from(self.valued).abs().max(i128::from(asked.map_or(0, |(_, price)| price)).abs());
@@ -250,18 +250,18 @@ impl Sum {
         points.checked_mul(multiplier.into()).unwrap_or(i128::MAX).min(1 << 94)
     }
 
-    /// Every number up to the highest was seen.
+    /// Returns whether every number up to the highest was seen.
     pub fn is_complete(&self) -> bool {
         let from = self.skipped.max(self.highest.saturating_sub(64));
         !self.hole && (from + 1..=self.highest).all(|number| self.numbers.contains(&number))
     }
 
-    /// The fills are what the venue says, and no more than was asked for.
+    /// Returns whether the fills equal the venue's total and do not exceed the order's quantity.
     pub fn adds_up(&self) -> bool {
         self.filled == self.told && self.filled <= self.quantity
     }
 
-    /// What a client can see of it.
+    /// Returns the state that a client can see.
     pub fn seen(&self) -> (Stand, i64, i64, i64, Option<u64>, Option<u64>) {
         let id = |asked: Option<Asked>| asked.map(|asked| asked.id);
         (self.stand, self.price, self.quantity, self.leaves(), id(self.cancel), id(self.replace))
@@ -317,7 +317,7 @@ impl Sum {
         (self.cancel, self.replace) = (None, None);
     }
 
-    /// A request left, or waits here.
+    /// Records that a request was sent or waits.
     fn moved(&mut self, id: u64, waits: bool) {
         for asked in [&mut self.cancel, &mut self.replace].into_iter().flatten() {
             if asked.id == id {
@@ -363,7 +363,8 @@ impl Sum {
         self.hole = false;
     }
 
-    /// Notes a number; false if it was seen. What is more than 64 behind counts as new, for nobody knows.
+    /// Notes a number; returns false if it was seen. A number 64 or more behind counts as new, because the core no
+    /// longer knows it.
     fn note(&mut self, number: u64) -> bool {
         if self.highest.saturating_sub(number) >= 64 {
             return true;
@@ -404,7 +405,7 @@ impl Sum {
             _ => !is_new || (self.is_complete() && !self.adds_up()),
         };
         let is_amendment = matches!(what, ExecType::TradeCancel | ExecType::TradeCorrect);
-        // A venue may change a fill of what has ended.
+        // A venue may amend a fill of an ended order.
         let lives = match is_amendment && before.stand != Stand::Rejected {
             true => report.leaves_quantity.0 > 0,
             false => is_about_fill || matches!(what, ExecType::New | ExecType::Replaced),
@@ -420,7 +421,7 @@ impl Sum {
         true
     }
 
-    /// What a report tells of the quantities and of the venue's id.
+    /// Takes the total and the venue's id from a report.
     fn read_figures(&mut self, before: &Sum, booked: i64, what: ExecType, report: &ExecutionReport) {
         let (number, told) = (report.venue_sequence, report.cumulative_quantity.0);
         let is_latest = number > before.highest;
@@ -436,7 +437,7 @@ impl Sum {
         }
     }
 
-    /// What a report makes of the requests on their way and of the terms; true if it answers the replace.
+    /// Takes a report's effect on outstanding requests and on the terms; returns true if it answers the replace.
     fn read_answer(&mut self, before: &Sum, what: ExecType, report: &ExecutionReport) -> bool {
         let number = report.venue_sequence;
         let is_meant = |asked: &Asked| asked.id == report.client_order_id.0;
@@ -470,7 +471,7 @@ impl Sum {
         self.terms = self.terms.max(report.venue_sequence);
     }
 
-    /// Whether a report without a number cannot be true together with what was known.
+    /// Returns whether a report without a number contradicts the known state.
     fn contradicts(
         &self,
         before: &Sum,
@@ -498,7 +499,7 @@ impl Sum {
         }
     }
 
-    /// Where an order stands after a report that contradicts nothing.
+    /// Returns the state after a report that contradicts nothing.
     fn after(&self, what: ExecType, is_latest: bool) -> Stand {
         match (what, self.stand) {
             (_, Stand::Queued | Stand::Armed) => Stand::Unknown,
@@ -515,7 +516,7 @@ impl Sum {
         }
     }
 
-    /// Takes a venue's answer to a question; false if it says nothing new.
+    /// Takes a venue's answer to a status request; returns false if it brings nothing new.
     fn answer(&mut self, report: &ExecutionReport) -> bool {
         let status = OrdStatus::from_code(report.status).unwrap();
         let number = report.venue_sequence;
@@ -563,13 +564,13 @@ impl Sum {
         }
         self.skip(report.venue_sequence);
         self.soft = false;
-        // What works by an answer from before a loss may be done by now.
+        // An order that worked before the loss may have ended since.
         let may_be_done = stand == Stand::Open && self.is_unknown() && self.doubted;
         self.stand = if self.adds_up() && !may_be_done { stand } else { Stand::Unknown };
         self.forget_decided(report);
     }
 
-    /// The venue says that it has no such order.
+    /// Takes the answer that the venue has no such order.
     fn is_not_there(&mut self, report: &ExecutionReport) -> bool {
         let heard = self.highest > 0 || self.filled > 0 || self.told > 0 || self.venue_id > 0;
         match self.stand {
@@ -581,7 +582,7 @@ impl Sum {
         true
     }
 
-    /// What was asked before the question was decided before its answer.
+    /// Removes the requests that were decided before the answer: those sent before the status request.
     fn forget_decided(&mut self, report: &ExecutionReport) {
         let is_decided = |asked: &Asked| !asked.waits && asked.id < report.client_order_id.0;
         self.cancel = self.cancel.filter(|asked| self.is_live() && !is_decided(asked));
@@ -589,7 +590,7 @@ impl Sum {
     }
 }
 
-/// The total quantity that a report tells.
+/// Returns the total quantity of a report.
 fn total(report: &ExecutionReport) -> i64 {
     report.cumulative_quantity.0.saturating_add(report.leaves_quantity.0)
 }

@@ -1,4 +1,4 @@
-//! Starts, lines, doubts, timers, days, and the words of operators, in the plainest way.
+//! Starts, lines, doubts, timers, days and admin commands, in the naive model.
 
 use std::collections::BTreeSet;
 
@@ -228,7 +228,7 @@ impl Naive {
         is_known
     }
 
-    /// No new order and no replace that waits ever leaves.
+    /// Rejects every waiting new order and replace.
     fn refuse_all_that_waits(&mut self, outputs: &mut Vec<Output>) {
         let venues: Vec<u16> = self.waiting.keys().copied().collect();
         for venue in venues {
@@ -257,7 +257,7 @@ impl Naive {
         }
     }
 
-    /// The open orders of a venue that are meant.
+    /// Returns the open orders of a venue that `is_meant` selects.
     fn open_at(&self, venue: VenueId, is_meant: impl Fn(&Life) -> bool) -> Vec<u64> {
         let open = self.lives.values().filter(|life| life.venue == venue.0 && life.sum.is_open());
         open.filter(|life| is_meant(life)).map(|life| life.id).collect()
@@ -268,13 +268,13 @@ impl Naive {
         !never_left && !self.down.contains(&life.venue) && self.rules(life.venue).answers_status != 0
     }
 
-    /// Forgets the question after an order that waits..
+    /// Removes the waiting status request of an order.
     fn forget_question(&mut self, venue: u16, order: u64) {
         let queue = self.waiting.entry(venue).or_default();
         queue.retain(|waiting| waiting.order != order || !matches!(waiting.request, Request::Status(_)));
     }
 
-    /// The question after an order, if it can be asked. It waits behind what waits.
+    /// Sends the status request of an order, or queues it behind the waiting requests, if the venue can be asked.
     pub fn question(&mut self, at: At, id: u64) -> Vec<Output> {
         let Some(life) = self.lives.get(&id).filter(|life| self.may_ask(life)) else { return Vec::new() };
         let venue = life.venue;
@@ -348,7 +348,7 @@ impl Naive {
         true
     }
 
-    /// The last question after an order waits, if its answer is of any use.
+    /// Queues the last status request of an order again, if its answer is still needed.
     fn question_returned(&mut self, returned: &Returned, order: u64, request: Request) {
         let Some(life) = self.lives.get(&order).filter(|life| life.venue == returned.venue.0) else { return };
         if !life.sum.is_live() || matches!(life.sum.stand, Stand::Armed | Stand::Queued) {
@@ -407,7 +407,7 @@ impl Naive {
         true
     }
 
-    /// Checks what waited as if it came now.
+    /// Checks a waiting request as if it arrived now.
     fn passes_again(&self, at: At, release: &Release, waiting: &Waiting) -> Checked<()> {
         let life = &self.lives[&waiting.order];
         let (kind, price, quantity) = match waiting.request {
@@ -496,7 +496,8 @@ impl Naive {
         outputs
     }
 
-    /// What has just expired is known for one more day, though its client's id is not used up any more.
+    /// Removes finished orders. An order that has just expired is known for one more day, though its client id is free
+    /// again.
     fn forget_done(&mut self, expired: &BTreeSet<u64>) {
         let is_kept = |life: &Life| life.sum.is_open() || life.sum.exposure(true) > 0 || expired.contains(&life.id);
         for life in self.lives.values().filter(|life| !is_kept(life)) {
@@ -526,7 +527,7 @@ impl Naive {
     }
 }
 
-/// Whether a scope means the order.
+/// Returns whether a scope covers the order.
 fn is_meant(life: &Life, scope: u8, target: u32) -> bool {
     match scope {
         2 => life.new.account.0 == target,
@@ -536,7 +537,7 @@ fn is_meant(life: &Life, scope: u8, target: u32) -> bool {
     }
 }
 
-/// Whether something of the order is on its way to the venue: itself, a request, or a question.
+/// Returns whether the order, a request or a status request is in flight to the venue.
 fn waits_for_answer(life: &Life) -> bool {
     let is_on_its_way = [life.sum.cancel, life.sum.replace].into_iter().flatten().any(|asked| !asked.waits);
     life.sum.stand == Stand::Sent || life.sum.is_unknown() || is_on_its_way

@@ -1,4 +1,4 @@
-//! What clients ask for, from the right to ask to what leaves for the venue.
+//! Requests of clients, from the rights of the session to the outputs for the venue.
 
 use tickpath_market::{ClientOrderId, ExecType, NewOrder, OrderType, Price, Request};
 use tickpath_orders::{At, Denial, Envelope, Output};
@@ -75,14 +75,15 @@ impl Naive {
         Ok(())
     }
 
-    /// A window with one more message.
+    /// Returns the window with one more message.
     fn count(&self, window: Option<(u64, u64)>, window_ns: u64, at: At) -> (u64, u64) {
         let (start, count) = window.unwrap_or((at.stamp, 0));
         let is_over = self.ns(at.stamp.saturating_sub(start)) >= window_ns;
         if is_over { (at.stamp, 1) } else { (start, count + 1) }
     }
 
-    /// A new order or a replace: its reference price is the symbol's; it counts if the instrument says more than most.
+    /// Takes the reference price of a new order or a replace as the symbol's latest, and counts the message if the
+    /// instrument has optional limits.
     fn count_symbol(&mut self, at: At, symbol: u32, price: Price) {
         if price.0 != 0 {
             self.prices.insert(symbol, price.0);
@@ -121,7 +122,8 @@ impl Naive {
         Ok(outputs)
     }
 
-    /// What is older than the window of now is forgotten, whatever the window may become.
+    /// Notes an order for the detection of duplicates, and drops older ones by the present window, even if a longer
+    /// window is defined later.
     fn note_recent(&mut self, at: At, new: &NewOrder) {
         let window_ns = self.accounts[&new.account.0].duplicate_window_ns;
         if window_ns == 0 {
@@ -234,7 +236,7 @@ fn may_cancel(life: &Life) -> Checked<()> {
     }
 }
 
-/// Whether an order stands where a replace can reach it.
+/// Checks that the order is in a state that a replace can change.
 pub(super) fn may_replace(life: &Life) -> Checked<()> {
     match life.sum.stand {
         Stand::Denied => Err((Denial::UnknownOrder, 0, 0)),

@@ -1,4 +1,4 @@
-//! The checks again: every sum is made anew from all orders.
+//! The checks in the naive model: every sum is computed anew from all orders.
 
 use std::collections::BTreeSet;
 
@@ -8,16 +8,16 @@ use tickpath_orders::{Denial, FirmLimits, PositionView};
 use super::life::{Life, Stand};
 use super::{Checked, MOST, Naive};
 
-/// A request as the checks see it.
+/// A request with the facts that the checks need.
 pub struct Wish<'a> {
-    /// The order that it is about; for a new one, as it would be.
+    /// The order; for a new one, its state if it is accepted.
     pub life: &'a Life,
     pub kind: Kind,
     pub price: i64,
     pub quantity: i64,
-    /// It waited here: the window of its message has passed.
+    /// The request waited here, so the rate window of its message has passed.
     pub has_waited: bool,
-    /// When it is checked.
+    /// Stamp of the check.
     pub stamp: u64,
     pub age_ns: u64,
     pub reference: Price,
@@ -35,7 +35,7 @@ impl Naive {
         self.position_but(account, symbol, None)
     }
 
-    /// The position as if this request were not here: without its order if it is new, without its replace if not.
+    /// Returns the position without this request: without a new order, or without the replace.
     fn position_but(&self, account: u32, symbol: u32, but: Option<(u64, Kind)>) -> PositionView {
         let net = self.past.get(&(account, symbol)).copied().unwrap_or(0);
         let mut position = PositionView { net, ..Default::default() };
@@ -59,7 +59,7 @@ impl Naive {
         position
     }
 
-    /// What the account has traded and has open, and how many orders are open, as if this request were not here.
+    /// Returns the account's traded and open value and its number of open orders, without this request.
     pub fn used_but(&self, account: u32, but: (u64, Kind)) -> (i128, u32) {
         let (mut value, mut open) = (self.traded.get(&account).copied().unwrap_or(0), 0);
         for life in self.lives.values().filter(|life| life.new.account.0 == account) {
@@ -176,7 +176,7 @@ impl Naive {
 }
 
 impl Naive {
-    /// The checks that are off for most.
+    /// Runs the optional checks.
     fn rare(&self, wish: &Wish<'_>) -> Checked<()> {
         let (new, sum) = (&wish.life.new, &wish.life.sum);
         let (limits, instrument) = (&self.accounts[&new.account.0], &self.instruments[&new.symbol.0]);
@@ -266,7 +266,7 @@ impl Naive {
         self.is_worth_little(wish, reach, more)
     }
 
-    /// No open order of the account on the other side would trade with this one.
+    /// Checks that no open order of the account on the other side would trade with this one.
     fn meets_none(&self, wish: &Wish<'_>) -> Checked<()> {
         let worst = |new: &NewOrder, price: i64| match (new.order_type == OrderType::Market.code(), new.side) {
             (false, _) => price,
@@ -293,8 +293,8 @@ impl Naive {
         }
     }
 
-    /// All positions of the account at the latest prices, and what its day has brought. The order reaches so far on its
-    /// side, with so much more than without it.
+    /// Checks the gross value of the account's positions at the latest prices, and its loss of the day. `reach` is the
+    /// position on the order's side with the order, and `more` the order's part of it.
     fn is_worth_little(&self, wish: &Wish<'_>, reach: i128, more: i64) -> Checked<()> {
         let new = &wish.life.new;
         let limits = &self.accounts[&new.account.0];
@@ -328,7 +328,7 @@ impl Naive {
         Ok(())
     }
 
-    /// What all accounts have open, and have traded since the firm has limits and before.
+    /// Checks the open orders and the traded and open value of all accounts together.
     fn firm_has_room(&self, wish: &Wish<'_>, firm: &FirmLimits) -> Checked<()> {
         let (sum, but) = (&wish.life.sum, (wish.life.id, wish.kind));
         let accounts: BTreeSet<u32> =
@@ -350,7 +350,7 @@ impl Naive {
 }
 
 impl Wish<'_> {
-    /// What one of it is valued at.
+    /// Returns the price that values one unit: the limit, or the reference of a market order.
     fn each(&self) -> i128 {
         match self.life.new.order_type == OrderType::Market.code() {
             true => self.reference.0.into(),

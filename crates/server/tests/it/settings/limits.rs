@@ -1,4 +1,5 @@
-//! Limits in all files: what they come to, what is told of bad ones, and that each is called as on the page of the checks.
+//! Limits in all files: their values, the messages for bad ones, and their names, which equal those on the page of the
+//! checks.
 
 use tickpath_market::{AccountId, Notional, Price, Quantity, SymbolId};
 use tickpath_oms::SessionLimits;
@@ -7,7 +8,7 @@ use tickpath_server::settings::{Settings, account_columns, instrument_columns, s
 
 use super::Files;
 
-/// A file of the first ones with its examples at their word: in a table they stand behind its comments.
+/// Enables the examples in an initial file: in a table they are in the comments at the top.
 fn speak(files: &Files, name: &str) {
     let text = files.text(name);
     let is_example = |line: &&str| line.starts_with('#') && !line.starts_with("# ");
@@ -88,7 +89,7 @@ fn a_bad_line_of_the_symbols_is_refused_by_its_number() {
         files.write("symbols.csv", &format!("{head}{lines}\n"));
         assert_eq!(files.told(), format!("symbols.csv:{expected}"), "of {lines}");
     }
-    // What could not be read is no reason to blame another table.
+    // A table that could not be read gives no mistakes in another table.
     let files = Files::new();
     files.write("symbols.csv", &format!("{head}2,ETHUSDT,,,,\n"));
     files.write("instruments.csv", "symbol\n");
@@ -169,7 +170,7 @@ fn a_limit_is_called_in_its_file_as_on_the_page_of_the_checks() {
         "accounts.csv" => account_columns().any(|column| column == limit),
         "instruments.csv" => instrument_columns().any(|column| column == limit),
         "symbols.csv" => symbol_columns().any(|column| column == limit),
-        // What is told of a key that is none names those that are.
+        // The message for an unknown key lists the known keys.
         "users.toml" => files.text("users.toml").contains(limit),
         "[firm]" => files.text("oms.toml").contains(&format!("\n#{limit} = ")),
         _ => false,

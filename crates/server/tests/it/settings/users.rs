@@ -115,7 +115,7 @@ fn rights_come_from_roles_accounts_and_what_a_user_says_of_itself() {
 
 #[test]
 fn a_pattern_stands_for_what_its_letters_say() {
-    /// The same by definition.
+    /// Matches by definition, as the reference.
     fn stands(pattern: &[u8], text: &[u8]) -> bool {
         match (pattern.split_first(), text.split_first()) {
             (None, None) => true,
@@ -234,7 +234,7 @@ fn changes_at_once_lose_nothing() {
         for t in 0..THREADS {
             scope.spawn(move || (0..EACH).for_each(|n| add(format!("user-{t}-{n}"))));
         }
-        // Who reads meanwhile finds a whole file, always.
+        // A concurrent reader always finds a complete file.
         for _ in 0..100 {
             assert!(Users::read(&files.at("users.toml")).expect("it is whole").find("admin").is_some());
         }

@@ -1,0 +1,89 @@
+//! Plain English in comments, counted per crate: lines that begin with a relative word, and everyday words that stand in
+//! for the terms of the field. The counts may only fall.
+
+use super::{check, crates, files, has_word, read};
+
+/// Words that begin a comment without naming the thing that it documents.
+const OPENERS: [&str; 5] = ["What", "Who", "Whoever", "Whatever", "Of"];
+
+/// Everyday words for what programs do, and pronouns for actors that have a name.
+const EVERYDAY: [&str; 10] = ["say", "says", "said", "hear", "hears", "tell", "tells", "told", "whoever", "somebody"];
+
+/// The same, of two words.
+const EVERYDAY_PAIRS: [&str; 2] = ["goes on", "stood still"];
+
+/// Comment lines of each crate, tests included: those that begin with an opener, and those with an everyday word.
+const COUNTS: &[(&str, usize, usize)] = &[
+    ("blotter", 0, 2),
+    ("bus", 0, 0),
+    ("bus-amqp", 0, 3),
+    ("bus-api", 0, 12),
+    ("bus-kafka", 0, 2),
+    ("bus-log", 0, 0),
+    ("bus-nats", 0, 1),
+    ("bus-redis", 0, 2),
+    ("capi", 0, 0),
+    ("check", 0, 3),
+    ("cli", 0, 10),
+    ("client", 0, 1),
+    ("clock", 0, 0),
+    ("compare", 0, 0),
+    ("doctor", 0, 0),
+    ("exchange", 0, 2),
+    ("explain", 0, 2),
+    ("fields", 0, 0),
+    ("harness", 0, 0),
+    ("lab-bus", 0, 1),
+    ("lab-path", 0, 2),
+    ("lab-redis", 0, 1),
+    ("log", 0, 6),
+    ("market", 0, 1),
+    ("meter", 0, 0),
+    ("oms", 0, 9),
+    ("oms-journal", 0, 2),
+    ("orders", 0, 2),
+    ("pages", 0, 0),
+    ("python", 0, 3),
+    ("relay", 0, 0),
+    ("report", 0, 0),
+    ("result", 0, 3),
+    ("risk", 0, 1),
+    ("scratch", 0, 0),
+    ("server", 0, 0),
+    ("session", 0, 3),
+    ("settings", 0, 2),
+    ("slots", 0, 0),
+    ("tls", 0, 0),
+    ("venue", 0, 0),
+    ("venue-tcp", 0, 0),
+    ("web", 0, 0),
+];
+
+#[test]
+fn comments_get_plainer() {
+    let mut wrong = Vec::new();
+    let files = files();
+    for (name, _) in crates() {
+        let folder = format!("crates/{name}/");
+        let sources = files.iter().filter(|path| path.starts_with(&folder) && path.ends_with(".rs"));
+        let (mut openers, mut everyday) = (0, 0);
+        for path in sources {
+            for line in read(path).lines() {
+                let Some(comment) = line.trim_start().strip_prefix("//") else { continue };
+                let comment = comment.trim_start_matches(['/', '!']).trim_start();
+                let first = comment.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+                openers += usize::from(OPENERS.contains(&first));
+                let has_everyday = EVERYDAY.iter().any(|word| has_word(comment, word));
+                everyday += usize::from(has_everyday || EVERYDAY_PAIRS.iter().any(|pair| comment.contains(pair)));
+            }
+        }
+        let (_, known_openers, known_everyday) = COUNTS.iter().find(|row| row.0 == name).unwrap_or(&("", 0, 0));
+        if (openers, everyday) != (*known_openers, *known_everyday) {
+            wrong.push(format!(
+                "{name}: {openers} comments begin with one of {OPENERS:?} and {everyday} have a word of {EVERYDAY:?} or \
+                 {EVERYDAY_PAIRS:?}; the table has {known_openers} and {known_everyday}: rewrite what is new, or lower the table"
+            ));
+        }
+    }
+    check(wrong);
+}
