@@ -82,7 +82,7 @@ def wait_any(subscribers: Iterable[Subscriber], timeout: float | None = None) ->
         raise ValueError(f"a timeout of {timeout} s is none; give seconds, 0 or more, or None")
     left = timeout
     end = None if left is None else time.monotonic() + left
-    # `wait(0)` would block while the lookout thread of a quiet source holds it, for up to 0.1 s.
+    # `wait(0)` would block while the lookout thread of a quiet source holds it, for up to 0.01 s.
     while not (ready := [source for source in sources if source._is_ready()]):
         if end is not None and (left := end - time.monotonic()) <= 0:
             break
