@@ -49,26 +49,26 @@ bench-peers: ## other people's systems in turn with ours: results/peers.json, mo
 peers-page: ## keep results/peers.json, if there is one, in docs/results, and make docs/peers.md from what is kept
 	@scripts/needs $(BUILD)
 	@mkdir -p results
-	if [ -f results/peers.json ]; then cargo run -p tickpath-pages -- keep results/peers.json; fi
+	if [ -f results/peers.json ]; then cargo run -p tickpath-lab-tools -- keep results/peers.json; fi
 	zcat docs/results/peers.json.gz >results/peers-kept.json
 	cargo run --release --manifest-path peers/Cargo.toml -- page results/peers-kept.json >results/peers.md
 	mv results/peers.md docs/peers.md
 
 measure: ## what history and durability cost the OMS: restart, snapshots, the disk, a second process that follows
 	@scripts/needs $(BUILD)
-	cargo build --release -p tickpath-oms --example measure
+	cargo build --release -p tickpath-oms-runtime --example measure
 	for what in restart snapshot disk follow; do target/release/examples/measure $$what || exit; done
 
 figures: ## measure what docs/figures.md and docs/reproduced.md say: about an hour, with the machine left alone
 	@scripts/needs $(TEST)
 	cargo build --release -p tickpath-cli
-	cargo build -p tickpath-pages
+	cargo build -p tickpath-lab-tools
 	scripts/figures
 	$(MAKE) pages
 
 pages: ## make the pages whose figures are measured, from docs/results
 	@scripts/needs $(BUILD)
-	cargo run -p tickpath-pages
+	cargo run -p tickpath-lab-tools
 
 # pip asks for nothing that is there already, so that a second run needs no network.
 docs: ## the guides and the reference of the Python package, as pages that ask no other host: target/docs/index.html
@@ -103,7 +103,7 @@ soak: ## all tests, optimised, with the long searches
 crash-proof: ## docs/crash-proof.md: what survives which crash, counted over 10,000 seeds of the simulation
 	@scripts/needs $(BUILD)
 	TICKPATH_SEEDS=10000 TICKPATH_CRASH_PROOF=$(CURDIR)/docs/crash-proof.md \
-	    cargo test -p tickpath-oms --test sim -- --exact seeds --nocapture
+	    cargo test -p tickpath-oms-runtime --test sim -- --exact seeds --nocapture
 
 bus-proof: ## docs/bus-proof.md: what is lost or doubled when brokers, publishers and subscribers are killed, counted
 	@scripts/needs $(BUILD) redis-server nats-server rabbitmq-server java mvn

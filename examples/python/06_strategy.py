@@ -5,7 +5,7 @@
 DESK is the OMS's folder; the OMS and an exchange run (docs/python.md has the commands). The prices of the exchange that `init`
 makes stand still: an EDGE of 0 buys at each tick. The ticks are those on which the OMS checks prices, or those of another URL: of a
 recording, file:///FOLDER, it trades each tick and ends. Ctrl-C ends it before.
-The same in Rust, with the same orders on the same ticks, is crates/client/examples/strategy.rs.
+The same in Rust, with the same orders on the same ticks, is crates/oms-client/examples/strategy.rs.
 """
 
 import sys

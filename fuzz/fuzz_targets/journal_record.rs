@@ -5,7 +5,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tickpath_orders::{At, Config, Core, Input, Outputs, RECORD_BYTES};
+use tickpath_oms_core::{At, Config, Core, Input, Outputs, RECORD_BYTES};
 
 /// A journal longer than this shows nothing that a shorter one does not.
 const MOST_RECORDS: u64 = 4096;

@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt;
 
 use libfuzzer_sys::fuzz_target;
 use tickpath_log::Lanes;
-use tickpath_session::Inbox;
+use tickpath_oms_protocol::Inbox;
 
 /// Bytes of the memory of a lane.
 const BYTES: u64 = 4096 + (256 << 10);

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
 use tickpath_market::{ExecutionReport, OrderDenied, Request};
-use tickpath_session::{
+use tickpath_oms_protocol::{
     ClientLogon, Frame, HEAD_BYTES, Inbox, Logon, Query, Refused, Secret, ServerLogon, Status, Welcome, write_with_text,
 };
 use zerocopy::{FromBytes, IntoBytes};

@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 use libfuzzer_sys::fuzz_target;
 use tickpath_market::{NewOrder, Request};
 use tickpath_venue::{Event, Line, Resume};
-use tickpath_venue_tcp::{Address, TcpLine};
+use tickpath_venue_native::{Address, TcpLine};
 
 /// Polls within which a line finds out that the other side has gone.
 const MOST_POLLS: u32 = 10_000;

@@ -11,10 +11,10 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use signal_hook::consts::signal::{SIGINT, SIGTERM};
 use signal_hook::flag;
-use tickpath_compare::{Line, in_turn, table};
-use tickpath_harness::{Lab, LabError, Progress, host, interruption};
+use tickpath_lab_compare::{Line, in_turn, table};
+use tickpath_lab_harness::{Lab, LabError, Progress, host, interruption};
 use tickpath_lab_bus::pubsub::run_with;
-use tickpath_result::{Comparison, ResultFile, Run, firsts};
+use tickpath_lab_result::{Comparison, ResultFile, Run, firsts};
 
 use crate::clients::{self, Java};
 use crate::plan::{Case, How, KINDS, Length, OURS, SYSTEMS, System, cases};
@@ -216,7 +216,7 @@ fn version(package: &str) -> Option<String> {
 fn new_result() -> ResultFile {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let command = format!("tickpath-peers {}", words.join(" "));
-    let started_at = tickpath_result::rfc3339(tickpath_clock::utc_ns());
+    let started_at = tickpath_lab_result::rfc3339(tickpath_clock::utc_ns());
     let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
     ResultFile {
         commit: option_env!("TICKPATH_COMMIT").map(str::to_owned),

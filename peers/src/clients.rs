@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde::Serialize;
-use tickpath_harness::{Child, Lab, LabError};
+use tickpath_lab_harness::{Child, Lab, LabError};
 use tickpath_lab_bus::pubsub::{ForeignClient, PublisherRole, SubscriberRole};
-use tickpath_result::Run;
+use tickpath_lab_result::Run;
 
 /// The folder of the Maven project.
 const HOME: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/java");

@@ -26,13 +26,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use tickpath_harness::Playable;
-use tickpath_result::ResultFile;
+use tickpath_lab_harness::Playable;
+use tickpath_lab_result::ResultFile;
 
 use crate::bench::{BenchArgs, Ending};
 
 /// What the processes of a run do.
-const ROLES: [&[Playable]; 2] = [tickpath_harness::ROLES, tickpath_lab_bus::ROLES];
+const ROLES: [&[Playable]; 2] = [tickpath_lab_harness::ROLES, tickpath_lab_bus::ROLES];
 
 /// Other people's systems measured in turn with ours
 #[derive(Parser)]
@@ -81,7 +81,7 @@ fn run(command: Command) -> anyhow::Result<Ending> {
         // Its error is told to the parent.
         Command::Child { parent } => {
             let _ = tickpath_clock::end_with_parent(parent)
-                .then(|| tickpath_harness::role::run(ROLES.into_iter().flatten()));
+                .then(|| tickpath_lab_harness::role::run(ROLES.into_iter().flatten()));
             Ok(Ending::Done)
         }
     }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use tickpath_compare::value;
-use tickpath_report::{NONE, duration, figure, safe};
-use tickpath_result::{Comparison, ResultFile, Run, median};
+use tickpath_lab_compare::value;
+use tickpath_lab_report::{NONE, duration, figure, safe};
+use tickpath_lab_result::{Comparison, ResultFile, Run, median};
 
 use crate::bench::{ratio_name, runs_of, values};
 use crate::plan::{KINDS, Kind, OURS};
@@ -222,7 +222,7 @@ fn is(run: &Run, name: &str, value: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use tickpath_compare::{Line, table};
+    use tickpath_lab_compare::{Line, table};
 
     use super::*;
 

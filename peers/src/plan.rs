@@ -3,7 +3,7 @@
 use tickpath_bus::Policy;
 use tickpath_clock::Wait;
 use tickpath_lab_bus::pubsub::Settings;
-use tickpath_result::Phase;
+use tickpath_lab_result::Phase;
 
 use crate::peer::Shape;
 
@@ -149,8 +149,8 @@ impl Case {
     /// What it is called; it begins as its kind does.
     pub fn name(self) -> String {
         match self {
-            Self::Steady(size) => format!("one way {}", tickpath_report::size(size as f64)),
-            Self::After(ms, _) => format!("after {}", tickpath_report::duration(ms as f64 * 1e6)),
+            Self::Steady(size) => format!("one way {}", tickpath_lab_report::size(size as f64)),
+            Self::After(ms, _) => format!("after {}", tickpath_lab_report::duration(ms as f64 * 1e6)),
             Self::Throughput(size, 1) => format!("throughput {size} B one by one"),
             Self::Throughput(size, batch) => format!("throughput {size} B by {batch}"),
             Self::Readers(readers) => format!("readers: {readers}"),

@@ -3,7 +3,7 @@
 The strategy has CPU 0 and spins. Feed and OMS take turns on CPU 1, for a host of two has no third, so what a strategy takes up
 to a turn's length is not seen in T2, but in T0. There is no venue: T2 is when the OMS has decided that the order waits.
 TICKPATH names the command, and
-STRATEGY the Rust example, `cargo build --release -p tickpath-client --example strategy`.
+STRATEGY the Rust example, `cargo build --release -p tickpath-oms-client --example strategy`.
 """
 
 import os

@@ -386,7 +386,7 @@ def digest(journal: str) -> tuple[int, str]:
     return len(orders), hashlib.sha256("\n".join(orders).encode()).hexdigest()
 
 
-@pytest.mark.skipif("STRATEGY" not in os.environ, reason="STRATEGY names no program: crates/client/examples/strategy.rs")
+@pytest.mark.skipif("STRATEGY" not in os.environ, reason="STRATEGY names no program: crates/oms-client/examples/strategy.rs")
 def test_python_and_rust_send_the_same_orders(tmp_path: Path) -> None:
     example = Path(__file__).parents[2] / "examples/python/06_strategy.py"
     url = walk(tmp_path / "ticks", ticks=3_000)

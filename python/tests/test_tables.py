@@ -226,7 +226,7 @@ def new_order(id: int, cause: int, order_type: int = LIMIT) -> bytes:
 
 def plant(folder: Path, at: int) -> None:
     """A journal with made-up stamps: of an account that nobody has defined, two orders and a cancel, then a report."""
-    source = (REPOSITORY / "crates/orders/src/core.rs").read_text()
+    source = (REPOSITORY / "crates/oms-core/src/core.rs").read_text()
     version = re.search(r"CORE_VERSION: u32 = (\d+);", source)
     assert version is not None
     filled = struct.pack("<QQQQQqqqqq", EPOCH << 40 | 2, EPOCH << 40 | 2, 77, 66, 1, tp.units(99), tp.units(2), tp.units(2), 0, 0)

@@ -269,6 +269,19 @@ fn decode(text: &str) -> Result<String, String> {
     String::from_utf8(decoded).map_err(|_| "what '%' stands for is no UTF-8".to_owned())
 }
 
+/// Removes user, password and password options from each URL of a text. Words are separated by spaces.
+pub fn without_login(text: &str) -> String {
+    let words = text.split(' ').map(|word| {
+        let Some((scheme, rest)) = word.split_once("://") else { return word.to_owned() };
+        let place = rest.rsplit_once('@').map_or(rest, |(_, place)| place);
+        let Some((place, options)) = place.split_once('?') else { return format!("{scheme}://{place}") };
+        let is_kept = |option: &&str| option.split('=').next() != Some(SENTINEL_PASSWORD_OPTION);
+        let options = options.split('&').filter(is_kept).collect::<Vec<_>>().join("&");
+        format!("{scheme}://{place}{}{options}", if options.is_empty() { "" } else { "?" })
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -372,5 +385,18 @@ mod tests {
         assert!(tls("x://a?ca=/c", false).unwrap_err().contains("add 'tls'"));
         assert!(tls("x://a?tls&cert=/c", false).unwrap_err().contains("go together"));
         assert!(tls("x://a?tls&ca", false).unwrap_err().contains("names no file"));
+    }
+
+    #[test]
+    fn logins_are_removed_from_a_text() {
+        for (text, shown) in [
+            ("bench queue --target redis://ann:s@cret@h:1?streams -q", "bench queue --target redis://h:1?streams -q"),
+            ("--target=amqp://:secret@h:1/v", "--target=amqp://h:1/v"),
+            ("redis://h?sentinel=m&sentinel-password=secret&streams", "redis://h?sentinel=m&streams"),
+            ("redis://h?sentinel-password=secret", "redis://h"),
+            ("bench host --json a@b", "bench host --json a@b"),
+        ] {
+            assert_eq!(without_login(text), shown);
+        }
     }
 }

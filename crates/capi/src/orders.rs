@@ -4,7 +4,7 @@
 //!   tp_orders_open(config) ── logs on ──> tp_orders ── submit, cancel, replace ──> a request's id; no call waits
 //!                                             └─────── poll, wait ───────────────> tp_order_event
 //! ```
-//! `tp_orders` holds a [`tickpath_client::Client`], which keeps the session across lost connections; nothing runs in
+//! `tp_orders` holds a [`tickpath_oms_client::Client`], which keeps the session across lost connections; nothing runs in
 //! the background, except while a lost connection is made again. Events wait here until C has room for them.
 //!
 //! Not covered: orders with triggers, mass cancels, queries, admin commands, and drop copies.
@@ -13,9 +13,9 @@ use std::collections::VecDeque;
 use std::ffi::{CString, c_char};
 use std::mem::offset_of;
 
-use tickpath_client::{Client, ClientError, Config as ClientConfig, Event, Since};
 use tickpath_clock::utc_ns;
 use tickpath_market::{AccountId, ClientOrderId};
+use tickpath_oms_client::{Client, ClientError, Config as ClientConfig, Event, Since};
 
 use crate::argument::{check_pointer, put, text};
 use crate::bus::ignore_broken_pipes;

@@ -3,9 +3,9 @@
 use std::ffi::c_char;
 use std::mem::offset_of;
 
-use tickpath_client::Event;
 use tickpath_market::{ExecutionReport, ManualOrderIndicator, OrderDenied, Request};
-use tickpath_risk::Denial;
+use tickpath_oms_client::Event;
+use tickpath_oms_risk::Denial;
 
 /// Type of an event of a session with an OMS.
 #[repr(C)]
@@ -371,12 +371,12 @@ fn why_denied(code: u16) -> String {
 
 #[cfg(test)]
 mod tests {
-    use tickpath_client::ClientError;
     use tickpath_market::{
         AccountId, CancelOrder, ClientOrderId, ExecId, ExecType, NewOrder, OrdStatus, OrderId, Price, Quantity,
         ReplaceOrder, SymbolId, VenueId, VenueOrderId,
     };
-    use tickpath_session::Welcome;
+    use tickpath_oms_client::ClientError;
+    use tickpath_oms_protocol::Welcome;
 
     use super::tp_exec_type::*;
     use super::tp_order_event_type::*;

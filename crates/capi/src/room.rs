@@ -51,7 +51,7 @@ impl Room {
 
 #[cfg(test)]
 mod tests {
-    use tickpath_client::Event;
+    use tickpath_oms_client::Event;
 
     use super::*;
 

@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::ffi::{CString, c_char};
 
 use tickpath_bus::{BatchError, ConnectError, Fate, PublishError, ReceiveError};
-use tickpath_client::{ClientError, SendError};
 use tickpath_market::Request;
+use tickpath_oms_client::{ClientError, SendError};
 
 /// Outcome of a call. The numbers never change; later versions may add others. The same call can succeed later after
 /// TP_UNAVAILABLE, TP_OUTCOME_UNKNOWN, TP_TOPIC_FULL and TP_NO_SUBSCRIBER; TP_GONE and TP_NOT_ACKNOWLEDGED are reported

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use tickpath_bus::Policy;
-use tickpath_harness::arrivals::Arrivals;
-use tickpath_harness::proxy::MOST_RTT_MS;
-use tickpath_harness::targets::reach;
-use tickpath_harness::{Lab, LabError};
-use tickpath_result::ResultFile;
+use tickpath_lab_harness::arrivals::Arrivals;
+use tickpath_lab_harness::proxy::MOST_RTT_MS;
+use tickpath_lab_harness::targets::reach;
+use tickpath_lab_harness::{Lab, LabError};
+use tickpath_lab_result::ResultFile;
 
 /// A mistake in the command's arguments: exit code 2.
 #[derive(Debug)]

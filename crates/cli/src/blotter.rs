@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use tickpath_blotter::BlotterError;
-use tickpath_blotter::command::{self, BlotterArgs};
-use tickpath_server::settings::Users;
+use tickpath_oms_blotter::BlotterError;
+use tickpath_oms_blotter::command::{self, BlotterArgs};
+use tickpath_oms_server::settings::Users;
 
 use crate::args::Usage;
 use crate::desk::Known;

@@ -2,8 +2,8 @@
 
 use anyhow::Context;
 use clap::Args;
-use tickpath_check::{Finding, LIES, Lie, Stage};
-use tickpath_harness::Lab;
+use tickpath_lab_check::{Finding, LIES, Lie, Stage};
+use tickpath_lab_harness::Lab;
 
 use crate::args::{Cpus, Usage};
 use crate::bench::measure::{lab, usage};

@@ -36,7 +36,7 @@ pub enum Command {
     /// The open orders of an order journal, and what becomes of them; safe while its OMS trades
     Orders(crate::orders::Orders),
     /// Orders, fills and profit of a day, from an order journal: tables, CSV, JSON; safe while its OMS trades
-    Blotter(tickpath_blotter::command::BlotterArgs),
+    Blotter(tickpath_oms_blotter::command::BlotterArgs),
     /// Reports of other sessions, a line each, by the session of a user with a drop copy
     DropCopy(crate::drop_copy::DropCopy),
     /// An OMS as a server: check its configuration, make a first one, change its users

@@ -12,12 +12,12 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::Args;
 use tickpath_clock::{Clock, sleep_ns};
-use tickpath_compare::{
+use tickpath_lab_compare::{
     CompareError, Ending, FalsePositives, Judgement, Limit, Measured, NotMeasured, Pair, Ruling, Side, ending, in_turn,
     judge, markdown, result_file, text,
 };
-use tickpath_harness::{Lab, Progress};
-use tickpath_result::ResultFile;
+use tickpath_lab_harness::{Lab, Progress};
+use tickpath_lab_result::ResultFile;
 
 use crate::args::{Output, Usage};
 use crate::bench::measure::new_result;

@@ -25,10 +25,10 @@ use serde_json::json;
 use tickpath_bus::{Policy, TopicConfig};
 use tickpath_clock::{Clock, HostClock, sleep_ns};
 use tickpath_log::Place;
-use tickpath_oms::copy::{Copy, CopyFrom};
-use tickpath_server::Lines;
-use tickpath_server::settings::{CopyTopic, Settings, Users};
-use tickpath_session::{CopyTrailer, Kind};
+use tickpath_oms_protocol::{CopyTrailer, Kind};
+use tickpath_oms_runtime::copy::{Copy, CopyFrom};
+use tickpath_oms_server::Lines;
+use tickpath_oms_server::settings::{CopyTopic, Settings, Users};
 use zerocopy::IntoBytes;
 
 /// Max history frames read per turn.

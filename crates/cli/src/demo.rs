@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use tickpath_lab_path::demo::text::{is_told, text};
 use tickpath_lab_path::demo::{self, Found, Settings};
-use tickpath_result::ResultFile;
+use tickpath_lab_result::ResultFile;
 
 use crate::args::{Cpus, Output, can_be_written, is_file};
 use crate::bench::measure::{lab, new_result, usage, write};

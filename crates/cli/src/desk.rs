@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use tickpath_clock::utc_day;
 use tickpath_market::{SymbolId, VenueId};
-use tickpath_oms::calendar::Calendar;
-use tickpath_server::settings::{Faults, Settings, take_calendar};
+use tickpath_oms_runtime::calendar::Calendar;
+use tickpath_oms_server::settings::{Faults, Settings, take_calendar};
 use tickpath_settings::{SettingsError, parse, read_text};
 
 use crate::args::Usage;

@@ -6,8 +6,8 @@ use anyhow::Context;
 use clap::Args;
 use tickpath_bus::{Transport, meant, resolve, servers, transport};
 use tickpath_clock::HostClock;
-use tickpath_doctor::{Finding, Host, State, broker, host, neighbours, script, wake_up};
-use tickpath_harness::targets;
+use tickpath_lab_doctor::{Finding, Host, State, broker, host, neighbours, script, wake_up};
+use tickpath_lab_harness::targets;
 
 use crate::args::{Usage, bus_url};
 use crate::outcome::{Outcome, end_on_signals};

@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 
 use anyhow::bail;
 use clap::Args;
-use tickpath_client::{Client, CopiedReport, Event, Since};
 use tickpath_clock::{Clock, HostClock, sleep_ns};
-use tickpath_fields::{Answer, SentReport};
 use tickpath_market::SymbolId;
-use tickpath_server::settings::Users;
+use tickpath_oms_client::{Client, CopiedReport, Event, Since};
+use tickpath_oms_server::settings::Users;
+use tickpath_oms_text::{Answer, SentReport};
 
 use crate::args::Usage;
 use crate::desk::Known;

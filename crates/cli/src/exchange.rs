@@ -7,10 +7,10 @@ use clap::{Args, Subcommand};
 use rustix::process::Signal;
 use signal_hook::consts::signal::{SIGHUP, SIGUSR1};
 use signal_hook::flag;
+use tickpath_clock::rfc3339;
 use tickpath_clock::{HostClock, utc_ns};
-use tickpath_exchange::{EndDayError, Event, InitError, Orders, Settings};
-use tickpath_result::rfc3339;
 use tickpath_settings::SettingsError;
+use tickpath_venue_sim::{EndDayError, Event, InitError, Orders, Settings};
 
 use crate::args::{Unanswered, Usage};
 use crate::outcome::{Outcome, stop_on_signals};
@@ -73,7 +73,7 @@ fn read(file: &Path) -> Result<Settings, Usage> {
 }
 
 fn init(folder: &Path) -> anyhow::Result<()> {
-    let file = tickpath_exchange::init(folder).map_err(|e| match e {
+    let file = tickpath_venue_sim::init(folder).map_err(|e| match e {
         InitError::Exists { .. } => anyhow::Error::from(Usage(e.to_string())),
         e => e.into(),
     })?;
@@ -87,7 +87,7 @@ fn init(folder: &Path) -> anyhow::Result<()> {
 
 fn end_day(settings: &Settings) -> anyhow::Result<Outcome> {
     let journal = crate::log::place::journal(&settings.journal)?;
-    tickpath_exchange::end_day(&journal, Signal::USR1).map_err(|why| match why {
+    tickpath_venue_sim::end_day(&journal, Signal::USR1).map_err(|why| match why {
         EndDayError::Unanswered => anyhow::Error::from(Unanswered(why.to_string())),
         why => why.into(),
     })?;
@@ -101,7 +101,7 @@ fn serve(settings: Settings) -> anyhow::Result<()> {
     let mut tell = |event: Event| {
         note(&format!("{} venue {venue}: {event}", rfc3339(utc_ns())));
     };
-    Ok(tickpath_exchange::run(HostClock::get()?, settings, &orders, &mut tell)?)
+    Ok(tickpath_venue_sim::run(HostClock::get()?, settings, &orders, &mut tell)?)
 }
 
 /// Registers the signal handlers: the first signal to end stops the exchange, the second ends the process at once.

@@ -1,7 +1,7 @@
 //! `tickpath explain`: the time of one message by stage, for this broker and client, and the gain of each change.
 
 use clap::Args;
-use tickpath_explain::{self as explain, Client, GAINS, Gain, Settings, Subject, is_redis};
+use tickpath_lab_explain::{self as explain, Client, GAINS, Gain, Settings, Subject, is_redis};
 
 use crate::args::{Cpus, Output, Usage, bus_url, is_target, seconds};
 use crate::bench::measure::{measure, usage};

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
-use tickpath_compare::histories;
-use tickpath_report::trends;
-use tickpath_result::{LoadError, ResultFile};
+use tickpath_lab_compare::histories;
+use tickpath_lab_report::trends;
+use tickpath_lab_result::{LoadError, ResultFile};
 
 use crate::args::{Usage, can_be_written};
 use crate::outcome::Outcome;

@@ -3,8 +3,8 @@
 //! A table that was edited but not reloaded, or that belongs to another host, may give the name to another number. So
 //! the OMS lists its instruments after the logon; the table decides only if the OMS is too old to list them.
 
-use tickpath_client::Client;
 use tickpath_market::{Symbol, SymbolId, VenueId};
+use tickpath_oms_client::Client;
 
 use crate::args::Usage;
 use crate::desk::{Known, Listed};
@@ -26,7 +26,7 @@ impl<'a> Instruments<'a> {
         let rows = client.instruments(wait.saturating_mul(1000))?;
         let is_live = rows.is_some();
         let listed = rows.map(|rows| {
-            let row = |row: tickpath_session::InstrumentRow| Listed {
+            let row = |row: tickpath_oms_protocol::InstrumentRow| Listed {
                 name: Symbol(row.name).as_str().to_owned(),
                 symbol: SymbolId(row.symbol),
                 venue: Some(VenueId(row.venue)),

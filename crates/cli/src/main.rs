@@ -115,7 +115,7 @@ fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Doctor(args) => doctor::run(&args),
         // A child's error is reported to its parent, which prints it.
         Command::Child { parent } if tickpath_clock::end_with_parent(parent) => {
-            Ok(tickpath_harness::role::run(bench::ROLES.into_iter().flatten())
+            Ok(tickpath_lab_harness::role::run(bench::ROLES.into_iter().flatten())
                 .map_or(Outcome::Invalid, |()| Outcome::Good))
         }
         Command::Child { .. } => Ok(Outcome::Invalid),

@@ -13,13 +13,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use rustix::process::{Pid, Signal};
-use tickpath_client::{Event, Since};
 use tickpath_clock::{AtLogout, utc_ns};
 use tickpath_log::{Process, Reader, Registration, Start};
-use tickpath_server::settings::{
+use tickpath_oms_client::{Event, Since};
+use tickpath_oms_protocol::{Query, Role, Secret, Status};
+use tickpath_oms_server::settings::{
     self, AccountPattern, EditError, InitError, NewUser, ROLES, Settings, User, Users, UsersFile,
 };
-use tickpath_session::{Query, Role, Secret, Status};
 
 use crate::args::Usage;
 use crate::desk::{Known, read};

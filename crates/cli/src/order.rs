@@ -12,18 +12,18 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
-use tickpath_client::{Client, ClientError, Config as ClientConfig, Event, Since};
 use tickpath_clock::{Clock, HostClock, utc_ns};
-use tickpath_fields::parse::{order_id, price, quantity, side, time_in_force};
-use tickpath_fields::trigger::TriggerError;
-use tickpath_fields::{denial_line, report_line};
 use tickpath_market::{
     AccountId, CancelOrder, ClientOrderId, ConditionalOrder, ExecType, ExecutionReport, MassCancel, MassCancelType,
     NewOrder, OrdStatus, OrderId, OrderType, Price, Quantity, ReplaceConditional, ReplaceOrder, Request, Side,
     StatusRequest, SymbolId, TimeInForce, Trigger,
 };
-use tickpath_orders::Denial;
-use tickpath_session::Refusal;
+use tickpath_oms_client::{Client, ClientError, Config as ClientConfig, Event, Since};
+use tickpath_oms_core::Denial;
+use tickpath_oms_protocol::Refusal;
+use tickpath_oms_text::parse::{order_id, price, quantity, side, time_in_force};
+use tickpath_oms_text::trigger::TriggerError;
+use tickpath_oms_text::{denial_line, report_line};
 
 use crate::args::{Unanswered, Usage};
 use crate::desk::Known;
@@ -229,7 +229,7 @@ impl OrderCommand {
     /// Rejects a trigger that cannot be parsed, before the program connects.
     fn check(&self) -> Result<(), Usage> {
         let (Self::New { when: Some(when), .. } | Self::Replace { when: Some(when), .. }) = self else { return Ok(()) };
-        tickpath_fields::trigger::read(when, |_| Ok::<_, Usage>(SymbolId::default())).map(drop)
+        tickpath_oms_text::trigger::read(when, |_| Ok::<_, Usage>(SymbolId::default())).map(drop)
     }
 
     /// Returns whether the command names an instrument: only then the program requests the OMS's instruments.
@@ -457,7 +457,7 @@ fn is_answer(report: &ExecutionReport) -> Option<Outcome> {
 /// Parses the trigger of `--when`, if there is one.
 fn trigger(instruments: &Instruments<'_>, when: Option<&str>) -> Result<Option<Trigger>, Usage> {
     let symbol = |name: &str| instruments.find(name).map(|listed| listed.symbol);
-    when.map(|text| tickpath_fields::trigger::read(text, symbol)).transpose()
+    when.map(|text| tickpath_oms_text::trigger::read(text, symbol)).transpose()
 }
 
 impl From<TriggerError> for Usage {

@@ -11,11 +11,11 @@ use std::path::PathBuf;
 
 use anyhow::bail;
 use clap::Args;
-use tickpath_fields::{Answer, SentReport, foreign_reports, open_orders, symbol_name};
 use tickpath_log::{Place, Process};
 use tickpath_market::OrderId;
-use tickpath_oms::journal::{self, Replay};
-use tickpath_orders::{At, Config, Core, Output};
+use tickpath_oms_core::{At, Config, Core, Output};
+use tickpath_oms_runtime::journal::{self, Replay};
+use tickpath_oms_text::{Answer, SentReport, foreign_reports, open_orders, symbol_name};
 
 use crate::desk::Known;
 use crate::outcome::Outcome;

@@ -7,9 +7,9 @@ use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::bail;
-use tickpath_explain as explain;
-use tickpath_report::Screen;
-use tickpath_result::ResultFile;
+use tickpath_lab_explain as explain;
+use tickpath_lab_report::Screen;
+use tickpath_lab_result::ResultFile;
 
 /// Columns of a terminal whose width is unknown.
 const WIDTH: usize = 80;
@@ -18,7 +18,7 @@ const WIDTH: usize = 80;
 pub fn terminal(result: &ResultFile, all: bool) -> String {
     let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let width = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok()).unwrap_or(WIDTH);
-    let report = || tickpath_report::terminal(result, &Screen { width, colour, all });
+    let report = || tickpath_lab_report::terminal(result, &Screen { width, colour, all });
     match (result.workload.as_str(), all) {
         (explain::WORKLOAD, false) => explain::text(result, width),
         (explain::WORKLOAD, true) => explain::text(result, width) + "\n" + &report(),

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
-use tickpath_harness::Progress;
+use tickpath_lab_harness::Progress;
 
 use crate::print::note;
 

@@ -9,10 +9,10 @@
 use anyhow::bail;
 use clap::Args;
 use tickpath_clock::utc_ns;
-use tickpath_fields::{Compared, standing};
 use tickpath_market::{ClientOrderId, ExecutionReport, OrderType, Quantity, SymbolId, TimeInForce, VenueId};
-use tickpath_orders::{EnterOrder, Inquire, Reconcile, RecordKind};
-use tickpath_session::Query;
+use tickpath_oms_core::{EnterOrder, Inquire, Reconcile, RecordKind};
+use tickpath_oms_protocol::Query;
+use tickpath_oms_text::{Compared, standing};
 use zerocopy::IntoBytes;
 
 use crate::outcome::Outcome;

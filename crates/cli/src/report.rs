@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use tickpath_explain as explain;
-use tickpath_result::ResultFile;
+use tickpath_lab_explain as explain;
+use tickpath_lab_result::ResultFile;
 
 use crate::outcome::Outcome;
 use crate::print::{say, terminal};
@@ -56,11 +56,11 @@ pub fn run(args: &Report) -> anyhow::Result<Outcome> {
     }
     type Render = fn(&ResultFile) -> String;
     let rendered: [(&Option<PathBuf>, Render); 5] = [
-        (&args.html, tickpath_report::html),
-        (&args.csv, tickpath_report::csv),
-        (&args.markdown, tickpath_report::markdown),
-        (&args.svg, tickpath_report::svg),
-        (&args.json, tickpath_report::json),
+        (&args.html, tickpath_lab_report::html),
+        (&args.csv, tickpath_lab_report::csv),
+        (&args.markdown, tickpath_lab_report::markdown),
+        (&args.svg, tickpath_lab_report::svg),
+        (&args.json, tickpath_lab_report::json),
     ];
     let mut written = false;
     for (file, render) in rendered {

@@ -16,10 +16,10 @@ use signal_hook::consts::signal::SIGHUP;
 use signal_hook::flag;
 use tickpath_clock::{AtLogout, Clock, HostClock, sleep_ns};
 use tickpath_log::{Config as LogConfig, Place, Policy, Reader, Registration, Start, Writer};
-use tickpath_server::settings::{Settings, Shown, Users};
-use tickpath_server::{Lines, ServerConfig};
-use tickpath_session::{Role, Secret};
-use tickpath_web::{Endpoint, PageUser, Rights, Serving, TlsFiles, UserDirectory};
+use tickpath_oms_protocol::{Role, Secret};
+use tickpath_oms_server::settings::{Settings, Shown, Users};
+use tickpath_oms_server::{Lines, ServerConfig};
+use tickpath_oms_web::{Endpoint, PageUser, Rights, Serving, TlsFiles, UserDirectory};
 
 use crate::copies::Topics;
 use crate::outcome::{Outcome, stop_on_signals};
@@ -54,7 +54,7 @@ pub fn run(settings: &Settings) -> anyhow::Result<Outcome> {
         // A failure is ignored: without systemd there is no socket to notify.
         let _ = sd_notify::notify(&[NotifyState::Ready]);
     };
-    let ended = tickpath_server::run(clock, &config, &server, ticks, &stop, ready);
+    let ended = tickpath_oms_server::run(clock, &config, &server, ticks, &stop, ready);
     let _ = sd_notify::notify(&[NotifyState::Stopping]);
     drop(shown);
     drop(copies);
@@ -76,7 +76,7 @@ fn show(settings: &Settings, server: &mut ServerConfig, lines: &Lines) -> anyhow
         server.unix = own_socket(&settings.journal);
     }
     let heard = lines.clone();
-    let serving = tickpath_web::serve(&tickpath_web::Config {
+    let serving = tickpath_oms_web::serve(&tickpath_oms_web::Config {
         metrics: metrics.map(|address| endpoint(settings, address)),
         web: web.map(|address| endpoint(settings, address)),
         hosts: hosts.clone(),

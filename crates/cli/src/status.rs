@@ -7,12 +7,12 @@
 //! ```
 
 use anyhow::bail;
-use tickpath_client::{Event, Since};
 use tickpath_clock::utc_ns;
-use tickpath_fields::{denial_line, report_line};
 use tickpath_market::{ClientOrderId, ExecutionReport, OrdStatus, OrderId, Request};
-use tickpath_orders::{Inquire, RecordKind};
-use tickpath_session::Query;
+use tickpath_oms_client::{Event, Since};
+use tickpath_oms_core::{Inquire, RecordKind};
+use tickpath_oms_protocol::Query;
+use tickpath_oms_text::{denial_line, report_line};
 use zerocopy::IntoBytes;
 
 use crate::args::Unanswered;
@@ -60,7 +60,7 @@ fn by_id(talk: &mut Talk, order: OrderId) -> anyhow::Result<Option<Row>> {
         Ok(rows) => {
             let found = rows.first().copied();
             if found.is_none() {
-                let id = tickpath_fields::order_id(order);
+                let id = tickpath_oms_text::order_id(order);
                 say(&format!(
                     "there is no order {id}, or this user may not see it; `tickpath orders` lists those that are open\n"
                 ))?;

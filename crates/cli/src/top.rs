@@ -14,9 +14,9 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, Cell, Paragraph, Row, Table, Widget, Wrap};
 use tickpath_clock::{Clock, HostClock};
 use tickpath_log::{Place, Process};
-use tickpath_meter::Meters;
-use tickpath_server::settings::{Settings, Users};
-use tickpath_web::{FRAME_NS, Follower, HopRow, Names, Recent, View, duration};
+use tickpath_oms_runtime::meter::Meters;
+use tickpath_oms_server::settings::{Settings, Users};
+use tickpath_oms_web::{FRAME_NS, Follower, HopRow, Names, Recent, View, duration};
 
 use crate::desk::Known;
 use crate::outcome::Outcome;
@@ -227,7 +227,7 @@ fn count_table(view: &View) -> Table<'_> {
 }
 
 fn line_table(view: &View) -> Table<'_> {
-    let row = |line: &tickpath_web::LineRow| {
+    let row = |line: &tickpath_oms_web::LineRow| {
         let [waiting, open] = [line.waiting, line.open_orders].map(|count| right(count.to_string()));
         Row::new([Cell::from(line.venue.clone()), Cell::from(line.state), waiting, open])
     };
@@ -236,7 +236,7 @@ fn line_table(view: &View) -> Table<'_> {
 }
 
 fn session_table(view: &View) -> Table<'_> {
-    let row = |session: &tickpath_web::SessionRow| {
+    let row = |session: &tickpath_oms_web::SessionRow| {
         let [open, requests, denied] =
             [session.open_orders, session.requests, session.denied].map(|count| right(count.to_string()));
         let name = Cell::from(session.user.clone());
@@ -252,7 +252,7 @@ fn session_table(view: &View) -> Table<'_> {
 }
 
 fn position_table(view: &View) -> Table<'_> {
-    let row = |position: &tickpath_web::PositionRow| {
+    let row = |position: &tickpath_oms_web::PositionRow| {
         let [net, buy, sell] =
             [&position.net, &position.working_buy, &position.working_sell].map(|number| right(number.clone()));
         Row::new([right(position.account.to_string()), Cell::from(position.symbol.clone()), net, buy, sell])
@@ -300,8 +300,8 @@ fn order_table(view: &View, first: usize, width: u16) -> Table<'_> {
     table(&title, kept.iter().map(|&column| HEADS[column]), &lengths, rows.iter().skip(first).map(row))
 }
 
-fn order_cells(order: &tickpath_web::OrderRow) -> [String; 10] {
-    let tickpath_web::OrderRow { id, symbol, venue, side, leaves, filled, price, status, .. } = order;
+fn order_cells(order: &tickpath_oms_web::OrderRow) -> [String; 10] {
+    let tickpath_oms_web::OrderRow { id, symbol, venue, side, leaves, filled, price, status, .. } = order;
     let (session, account) = (order.session.to_string(), order.account.to_string());
     let [id, symbol, venue, side] = [id, symbol, venue, side].map(|word| word.to_string());
     let [leaves, filled, price, status] = [leaves, filled, price, status].map(|word| word.to_string());

@@ -8,9 +8,9 @@ use anyhow::Context;
 use rustix::process::geteuid;
 use signal_hook::{consts::signal::SIGINT, flag};
 use tickpath_clock::utc_ns;
-use tickpath_harness::interruption;
+use tickpath_lab_harness::interruption;
+use tickpath_lab_result::ResultFile;
 use tickpath_log::own_file;
-use tickpath_result::ResultFile;
 
 use crate::outcome::Outcome;
 use crate::print::note;

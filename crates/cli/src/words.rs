@@ -12,20 +12,20 @@ use std::path::PathBuf;
 
 use anyhow::bail;
 use clap::{Args, Subcommand};
-use tickpath_client::{Client, ClientError, Event, Since};
 use tickpath_clock::{Clock, HostClock, utc_ns};
-use tickpath_fields::parse::{order_id, price, quantity, side, time_in_force};
-use tickpath_fields::word;
 use tickpath_market::{
     AccountId, ClientOrderId, ExecId, ExecutionReport, OrdStatus, OrderId, OrderType, Price, Quantity, Side,
     TimeInForce, VenueId, VenueOrderId,
 };
-use tickpath_oms::calendar::is_date;
-use tickpath_orders::{
+use tickpath_oms_client::{Client, ClientError, Event, Since};
+use tickpath_oms_core::{
     CancelScope, DayEnd, EnterFill, EnterOrder, EnterPosition, KILL_ACCOUNT, KILL_ALL, KILL_SESSION, KILL_SYMBOL, Kill,
     RecordKind, Resolve, scope_named,
 };
-use tickpath_session::Query;
+use tickpath_oms_protocol::Query;
+use tickpath_oms_runtime::calendar::is_date;
+use tickpath_oms_text::parse::{order_id, price, quantity, side, time_in_force};
+use tickpath_oms_text::word;
 use zerocopy::{Immutable, IntoBytes};
 
 use crate::args::{Unanswered, Usage};
@@ -351,7 +351,7 @@ impl Talk {
 
     /// Rejects a user who is no admin, and closes the connection.
     pub fn require_admin(self, user: &str) -> anyhow::Result<Self> {
-        if self.client.welcome().role == tickpath_session::Role::Admin.code() {
+        if self.client.welcome().role == tickpath_oms_protocol::Role::Admin.code() {
             return Ok(self);
         }
         self.client.close();
@@ -509,7 +509,7 @@ fn tell(record: u64, what: &str, orders: &[Row], lost: Option<String>) -> anyhow
         let status = status(order);
         text.push_str(&format!(
             "order {} of session {session} (client order id {}): {status}, {} filled\n",
-            tickpath_fields::order_id(order.order_id),
+            tickpath_oms_text::order_id(order.order_id),
             order.client_order_id.0,
             order.cumulative_quantity,
         ));

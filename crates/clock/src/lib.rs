@@ -36,7 +36,7 @@ pub use adaptive::AdaptiveWait;
 pub use bucket::{Bucket, Rate};
 pub use calibration::{Calibration, CalibrationError, Source, utc_ns};
 pub use clock::{Clock, SimulatedClock};
-pub use date::utc_day;
+pub use date::{rfc3339, utc_day};
 pub use fork::Birthplace;
 pub use gap::{Cause, Gap, Gaps, HOST_GAP_NS};
 pub use host::HostClock;

@@ -1,12 +1,12 @@
 //! The workloads that drive any bus: messages with intended times, every hop measured, and the floor of the same run
 //! beside it.
 //!
-//! [`pubsub`] and [`queue`] each make [`Run`](tickpath_result::Run)s.
+//! [`pubsub`] and [`queue`] each make [`Run`](tickpath_lab_result::Run)s.
 
 pub mod pubsub;
 pub mod queue;
 
-use tickpath_harness::Playable;
+use tickpath_lab_harness::Playable;
 
 /// The process roles of both workloads.
 pub const ROLES: &[Playable] = &[

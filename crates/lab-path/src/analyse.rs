@@ -12,16 +12,16 @@ use std::path::Path;
 use tickpath_clock::{Calibration, Gap};
 use tickpath_log::{Next, Place, Reader, Registration, Start};
 use tickpath_market::{OrderId, Request};
-use tickpath_oms::JournalError;
-use tickpath_oms::journal::logs;
-use tickpath_orders::{At, Config, Core, Departure, Input, Output, Outputs, RecordKind, Stop};
+use tickpath_oms_core::{At, Config, Core, Departure, Input, Output, Outputs, RecordKind, Stop};
+use tickpath_oms_runtime::JournalError;
+use tickpath_oms_runtime::journal::logs;
 use zerocopy::FromBytes;
 
 use crate::orders::group::group_name;
-use tickpath_harness::LabError;
-use tickpath_harness::attribution::drop_attribution;
-use tickpath_harness::samples::Samples;
-use tickpath_result::{Counts, Run};
+use tickpath_lab_harness::LabError;
+use tickpath_lab_harness::attribution::drop_attribution;
+use tickpath_lab_harness::samples::Samples;
+use tickpath_lab_result::{Counts, Run};
 
 /// Stamps of a request, in ticks; zero where absent.
 #[derive(Debug, Clone, Copy, Default)]

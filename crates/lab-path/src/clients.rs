@@ -1,10 +1,10 @@
 //! The client that trades: our own, or a process in another language that speaks the protocol of `docs/clients.md`.
 
 use serde::Serialize;
-use tickpath_harness::{Child, Lab, LabError, Role};
-use tickpath_result::Run;
-use tickpath_scratch::python::Python;
-use tickpath_scratch::scripts::Library;
+use tickpath_lab_harness::{Child, Lab, LabError, Role};
+use tickpath_lab_result::Run;
+use tickpath_lab_tools::python::Python;
+use tickpath_lab_tools::scripts::Library;
 
 /// The client that has a session with an OMS.
 #[derive(Debug, Clone)]

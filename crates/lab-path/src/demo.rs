@@ -6,21 +6,21 @@ pub mod text;
 use std::net::{TcpStream, ToSocketAddrs};
 
 use tickpath_clock::{Clock, Priority, Wait, cpus};
-use tickpath_oms::Layout;
+use tickpath_oms_runtime::Layout;
 
 use self::found::COMPARED_RATE;
 pub use self::found::{Change, Found};
 use crate::path::{self, Settings as PathSettings, Ticks};
 use crate::python_path::{self, Over};
-use tickpath_compare::{Line, in_turn, table, value};
-use tickpath_harness::arrivals::Arrivals;
-use tickpath_harness::others::Processes;
-use tickpath_harness::rules::refuse_loss;
-use tickpath_harness::{Lab, LabError, host, keep};
-use tickpath_result::{Counts, PERCENTILES, Phase, ResultFile, Run, median};
-use tickpath_scratch::python::Python;
-use tickpath_scratch::redis::{Server, ServerSettings, one_publish_per_process};
-use tickpath_scratch::scripts::Library;
+use tickpath_lab_compare::{Line, in_turn, table, value};
+use tickpath_lab_harness::arrivals::Arrivals;
+use tickpath_lab_harness::others::Processes;
+use tickpath_lab_harness::rules::refuse_loss;
+use tickpath_lab_harness::{Lab, LabError, host, keep};
+use tickpath_lab_result::{Counts, PERCENTILES, Phase, ResultFile, Run, median};
+use tickpath_lab_tools::python::Python;
+use tickpath_lab_tools::redis::{Server, ServerSettings, one_publish_per_process};
+use tickpath_lab_tools::scripts::Library;
 
 /// The title of its page.
 const TITLE: &str = "From a tick to an order at a venue";

@@ -1,7 +1,7 @@
 //! The workloads that drive our path: ticks and orders with intended times, every hop measured, and the floor of the
 //! same run beside it.
 //!
-//! * [`path`], [`orders`]: each makes [`Run`](tickpath_result::Run)s.
+//! * [`path`], [`orders`]: each makes [`Run`](tickpath_lab_result::Run)s.
 //! * [`demo`]: the path, and beside it the same path with one thing changed at a time.
 //! * [`analyse`]: the tables of an order journal, from the journal alone.
 
@@ -18,7 +18,7 @@ mod trade;
 
 pub use clients::Client;
 
-use tickpath_harness::Playable;
+use tickpath_lab_harness::Playable;
 
 /// The process roles of all workloads.
 pub const ROLES: &[Playable] = &[

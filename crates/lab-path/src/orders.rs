@@ -65,9 +65,9 @@ use evaluation::{Measured, evaluate};
 use plan::{Batch, plan};
 use settings::check;
 use system::{Load, System};
-use tickpath_harness::samples::Samples;
-use tickpath_harness::{Around, Lab, LabError, interruption, memory};
-use tickpath_result::Run;
+use tickpath_lab_harness::samples::Samples;
+use tickpath_lab_harness::{Around, Lab, LabError, interruption, memory};
+use tickpath_lab_result::Run;
 
 /// Runs all groups with one target, one layout and one wait mode.
 pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Vec<Run>, LabError> {
@@ -84,7 +84,7 @@ pub fn run_with(
     let plan = plan(settings);
     lab.step(&settings.title(), seconds(settings))?;
     let around = Around::begin(lab, settings.cpus)?;
-    let idle = tickpath_harness::host::idle_gaps(&lab.clock, settings.cpus[1])?;
+    let idle = tickpath_lab_harness::host::idle_gaps(&lab.clock, settings.cpus[1])?;
     let mut floor = Samples::default();
     let mut measure_floor = || match settings.target {
         Target::LogonLanes | Target::Unix | Target::Tcp => {

@@ -24,7 +24,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tickpath_clock::{Clock, Gap, Priority, Wait, cpu_ns};
-use tickpath_oms::Layout;
+use tickpath_oms_runtime::Layout;
 
 use crate::analyse;
 use crate::clients::Client;
@@ -35,12 +35,14 @@ use crate::strategy::{Traded, TraderRole};
 use crate::trade::{ExchangeRole, OmsRole, SYMBOL, ServerRole};
 use feed::Fed;
 use outside::{SCRIPT, with_sent};
-use tickpath_harness::attribution::{drop_attribution, tell_standstills, void_attribution, with_whole_stops, within};
-use tickpath_harness::rules::{tell_lateness, tell_receiver_cpu};
-use tickpath_harness::samples::{Samples, load, load_gaps};
-use tickpath_harness::targets::Removed;
-use tickpath_harness::{Around, Child, Lab, LabError, Thread};
-use tickpath_result::{Run, Stage};
+use tickpath_lab_harness::attribution::{
+    drop_attribution, tell_standstills, void_attribution, with_whole_stops, within,
+};
+use tickpath_lab_harness::rules::{tell_lateness, tell_receiver_cpu};
+use tickpath_lab_harness::samples::{Samples, load, load_gaps};
+use tickpath_lab_harness::targets::Removed;
+use tickpath_lab_harness::{Around, Child, Lab, LabError, Thread};
+use tickpath_lab_result::{Run, Stage};
 
 /// Settings of `path`.
 #[derive(Debug, Clone)]
@@ -89,7 +91,7 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Run, LabError> {
     check(settings)?;
     lab.step(&format!("path {} {}", settings.target, settings.wait), settings.seconds())?;
     let around = Around::begin(lab, settings.cpus)?;
-    let idle = tickpath_harness::host::idle_gaps(&lab.clock, settings.cpus[1])?;
+    let idle = tickpath_lab_harness::host::idle_gaps(&lab.clock, settings.cpus[1])?;
     let roles = Roles::of(lab, settings)?;
     let _removed = [(settings.target.as_str(), &roles.topic), ("shm://", &roles.market)]
         .map(|(target, topic)| Removed { target, topic });
@@ -237,7 +239,7 @@ struct Roles {
     journal: PathBuf,
     topic: String,
     market: String,
-    lanes: tickpath_oms::LanesConfig,
+    lanes: tickpath_oms_runtime::LanesConfig,
 }
 
 impl Roles {

@@ -15,12 +15,12 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use tickpath_clock::Calibration;
 
-use tickpath_harness::rules::tell_reconnects;
-use tickpath_harness::samples::{Samples, load};
-use tickpath_harness::{Lab, LabError};
-use tickpath_result::{Counts, Run};
-use tickpath_scratch::python::Python;
-use tickpath_scratch::scripts::{Library, RECONNECTS};
+use tickpath_lab_harness::rules::tell_reconnects;
+use tickpath_lab_harness::samples::{Samples, load};
+use tickpath_lab_harness::{Lab, LabError};
+use tickpath_lab_result::{Counts, Run};
+use tickpath_lab_tools::python::Python;
+use tickpath_lab_tools::scripts::{Library, RECONNECTS};
 
 /// The script of the parts, and one module per library.
 const PATH: (&str, &str) = ("path.py", include_str!("python/path.py"));
@@ -115,7 +115,7 @@ pub fn run(
         "tick_to_order".to_owned(),
         hop(ticks.iter().map(|&[_, from, _, released]| (from, released)).collect()),
     );
-    tickpath_harness::attribution::drop_attribution(&mut run);
+    tickpath_lab_harness::attribution::drop_attribution(&mut run);
     reconnects.into_iter().for_each(|(who, count)| tell_reconnects(&mut run, who, Some(count)));
     let allowed_ns = (1_000_000_000 / rate).max(10_000);
     let sends = load::<2>(&out("feed"))?;

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tickpath_clock::{Clock, HostClock};
-use tickpath_harness::LabError;
-use tickpath_harness::samples::{load, save, touched_rows};
+use tickpath_lab_harness::LabError;
+use tickpath_lab_harness::samples::{load, save, touched_rows};
 use tickpath_market::Request;
 use tickpath_venue::{Event, Line, Lost, Resume, SendError};
 

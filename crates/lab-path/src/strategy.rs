@@ -8,18 +8,18 @@ use tickpath_bus::{Event as BusEvent, Gap as Loss, Message, Start, Subscriber, c
 use tickpath_clock::{AdaptiveWait, Clock, Gap, Gaps, HostClock, Rest, Wait, WakeUp, yield_now};
 use tickpath_log::{Next, PublishError, Reader, Rehearsal, Writer};
 use tickpath_market::{AccountId, ClientOrderId, ExecType, ExecutionReport, Kind, NewOrder, OrdStatus, OrderDenied};
-use tickpath_oms::layout::Inline;
-use tickpath_oms::{Agent, Layout, SessionLanes};
+use tickpath_oms_runtime::layout::Inline;
+use tickpath_oms_runtime::{Agent, Layout, SessionLanes};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::decision::{Decision, Tick};
 use crate::orders::is_of_venue;
 use crate::sends::Sends;
 use crate::trade::{OmsRole, lanes, oms_config};
-use tickpath_harness::quiet::Quiet;
-use tickpath_harness::samples::{save, save_gaps, touched_rows};
-use tickpath_harness::targets::is_log;
-use tickpath_harness::{LabError, Parent, Role, Thread};
+use tickpath_lab_harness::quiet::Quiet;
+use tickpath_lab_harness::samples::{save, save_gaps, touched_rows};
+use tickpath_lab_harness::targets::is_log;
+use tickpath_lab_harness::{LabError, Parent, Role, Thread};
 
 /// Role of the strategy with its OMS.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -197,7 +197,7 @@ fn trade_inline(
 fn trade_beside(
     role: &TraderRole,
     clock: &HostClock,
-    config: &tickpath_oms::Config,
+    config: &tickpath_oms_runtime::Config,
     topic: &mut dyn Subscriber,
     parent: &Parent,
 ) -> Result<(Strategy, Vec<Gap>), LabError> {
@@ -207,7 +207,7 @@ fn trade_beside(
         let (ready, is_ready) = std::sync::mpsc::channel();
         let end = &end;
         let oms = scope.spawn(move || {
-            tickpath_oms::layout::run(*clock, config, ticks, end, || {
+            tickpath_oms_runtime::layout::run(*clock, config, ticks, end, || {
                 let _ = ready.send(());
             })
         });

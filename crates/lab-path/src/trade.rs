@@ -9,24 +9,24 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
 use serde::{Deserialize, Serialize};
 use tickpath_clock::{Clock, HostClock, Rest, Wait};
-use tickpath_exchange::{Line, Venue};
 use tickpath_log::{Config as LogConfig, Place, Reader, Registration, Start, Writer};
 use tickpath_market::{
     AccountId, ClientOrderId, NewOrder, OrderType, PositionEffect, Price, Quantity, Side, Symbol, SymbolId,
     TimeInForce, VenueId,
 };
-use tickpath_oms::{
+use tickpath_oms_core::{AccountLimits, Instrument, VenueRules};
+use tickpath_oms_runtime::{
     AckLevel, Config, Desk, LanesConfig, LineConfig, LineId, Notice, OpenLine, Rate, SessionConfig, SessionLimits,
     VenueLanes,
 };
-use tickpath_orders::{AccountLimits, Instrument, VenueRules};
-use tickpath_server::settings::{Sessions, Users};
-use tickpath_server::{ServerConfig, ServerEvent};
-use tickpath_venue_tcp::{Address, ParseAddressError, TcpLine};
+use tickpath_oms_server::settings::{Sessions, Users};
+use tickpath_oms_server::{ServerConfig, ServerEvent};
+use tickpath_venue_native::{Address, ParseAddressError, TcpLine};
+use tickpath_venue_sim::{Line, Venue};
 
 use crate::sends::{Sends, StampedLine};
-use tickpath_harness::samples::save_gaps;
-use tickpath_harness::{LabError, Parent, Role, Thread};
+use tickpath_lab_harness::samples::save_gaps;
+use tickpath_lab_harness::{LabError, Parent, Role, Thread};
 
 /// The user of the client beside.
 pub(crate) const BESIDE_USER: &str = "beside";
@@ -317,7 +317,8 @@ pub(crate) fn level(word: &str) -> Result<AckLevel, LabError> {
 /// Returns the configuration of the OMS that a role describes.
 pub(crate) fn oms_config(role: &OmsRole, sends: &Sends) -> Result<Config, LabError> {
     let journal = LogConfig { reserve_bytes: role.reserve_bytes, ..LogConfig::journal(Place::folder(&role.journal)) };
-    let layout = role.layout.parse().map_err(|e: tickpath_oms::ParseLayoutError| LabError::Setting(e.to_string()))?;
+    let layout =
+        role.layout.parse().map_err(|e: tickpath_oms_runtime::ParseLayoutError| LabError::Setting(e.to_string()))?;
     let mut lanes = lanes(&role.lanes, u16::from(role.server.is_none()), role.request_bytes, role.report_bytes);
     if let Some(address) = &role.line {
         lanes.venues.clear();
@@ -390,8 +391,8 @@ pub(crate) fn oms(role: &OmsRole, parent: &Parent) -> Result<(), LabError> {
         parent.result(&place);
     };
     let gaps = match &server {
-        Some(server) => tickpath_server::run(clock, &config, server, ticks, &stop, ready),
-        None => tickpath_oms::layout::run(clock, &config, ticks, &stop, ready),
+        Some(server) => tickpath_oms_server::run(clock, &config, server, ticks, &stop, ready),
+        None => tickpath_oms_runtime::layout::run(clock, &config, ticks, &stop, ready),
     };
     // With it the last sender is dropped, and the listener ends.
     drop(server);
@@ -445,7 +446,7 @@ impl Exchange {
     pub fn open(role: &ExchangeRole, clock: HostClock) -> Result<Self, LabError> {
         let lanes = lanes(&role.lanes, 0, role.request_bytes, role.report_bytes);
         let VenueLanes { requests, reports } = lanes.join_venue(VENUE, clock.calibration())?;
-        let venue = Venue::new(tickpath_exchange::Config {
+        let venue = Venue::new(tickpath_venue_sim::Config {
             venue: VENUE,
             symbols: 1,
             expected_orders: role.expected_orders.max(1024),
@@ -501,7 +502,7 @@ fn exchange_by_sockets(
     parent: &Parent,
 ) -> Result<(), LabError> {
     let symbol: Symbol = "BENCH".parse().expect("a short name");
-    let settings = tickpath_exchange::Settings {
+    let settings = tickpath_venue_sim::Settings {
         file: journal.to_owned(),
         venue: VENUE,
         oms: String::new(),
@@ -514,20 +515,20 @@ fn exchange_by_sockets(
         ticks: None,
         quotes: Vec::new(),
         publish: None,
-        faults: tickpath_exchange::Faults::default(),
+        faults: tickpath_venue_sim::Faults::default(),
         expected_orders: role.expected_orders.max(1024),
         wait: role.thread.wait()?,
         cpu: role.thread.cpu,
         priority: role.thread.priority()?,
     };
-    let orders = tickpath_exchange::Orders { stop: parent.stop_flag(), ..tickpath_exchange::Orders::default() };
+    let orders = tickpath_venue_sim::Orders { stop: parent.stop_flag(), ..tickpath_venue_sim::Orders::default() };
     let mut tell = |event| {
-        if let tickpath_exchange::Event::Listens(address) = event {
+        if let tickpath_venue_sim::Event::Listens(address) = event {
             parent.ready();
             parent.result(&address.to_string());
         }
     };
-    let served = tickpath_exchange::run(clock, settings, &orders, &mut tell);
+    let served = tickpath_venue_sim::run(clock, settings, &orders, &mut tell);
     served.map_err(|e| LabError::Failed(format!("the venue stopped: {e}")))?;
     parent.result(&());
     Ok(())

@@ -11,7 +11,7 @@ use std::time::Duration;
 use redis::{ConnectionAddr, IntoConnectionInfo};
 use serde::{Deserialize, Serialize};
 
-use tickpath_harness::LabError;
+use tickpath_lab_harness::LabError;
 
 /// Max time for a server to accept, and to answer.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);

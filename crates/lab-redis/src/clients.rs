@@ -35,12 +35,12 @@ use route::Route;
 use runtimes::Runtimes;
 use server::Target;
 
-use tickpath_compare::in_turn;
-use tickpath_harness::attribution::drop_attribution;
-use tickpath_harness::samples::{Samples, load};
-use tickpath_harness::{Around, Lab, LabError};
-use tickpath_harness::{Parent, Role};
-use tickpath_result::{Counts, ResultFile, Run};
+use tickpath_lab_compare::in_turn;
+use tickpath_lab_harness::attribution::drop_attribution;
+use tickpath_lab_harness::samples::{Samples, load};
+use tickpath_lab_harness::{Around, Lab, LabError};
+use tickpath_lab_harness::{Parent, Role};
+use tickpath_lab_result::{Counts, ResultFile, Run};
 
 /// All clients, in the order of their turns. A new client adds its file and its entry here.
 const CLIENTS: [&[Client]; 3] = [redis_py::CLIENTS, rust::CLIENTS, go_redis::CLIENTS];

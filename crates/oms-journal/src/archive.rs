@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use tickpath_log::{Next, OpenError, Place, Reader, Registration, Start as From};
-use tickpath_orders::{RecordKind, Start};
+use tickpath_oms_core::{RecordKind, Start};
 use zerocopy::FromBytes;
 
 use crate::JournalError;

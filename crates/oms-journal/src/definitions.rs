@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tickpath_market::{AccountId, SymbolId};
-use tickpath_orders::{AccountLimits, Ended, Input, Instrument, Name, RECORD_BYTES, RecordKind};
+use tickpath_oms_core::{AccountLimits, Ended, Input, Instrument, Name, RECORD_BYTES, RecordKind};
 use zerocopy::{FromBytes, IntoBytes};
 
 /// Key of a definition: its kind; its session (for limits in a symbol the account, for a rule the venue's reject code);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use tickpath_log::{OpenError, Place, PublishError, ReadError};
-use tickpath_orders::RecordError;
+use tickpath_oms_core::RecordError;
 
 /// Reasons why the files of an OMS cannot be read or written.
 #[derive(Debug, thiserror::Error)]

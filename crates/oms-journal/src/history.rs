@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use tickpath_clock::Calibration;
 use tickpath_log::{Config, Message, Next, OpenError, Owner, Place, ReadError, Reader, Registration, Start, Writer};
-use tickpath_orders::Output;
+use tickpath_oms_core::Output;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::JournalError;

@@ -10,7 +10,7 @@ use std::io;
 
 use tickpath_clock::Calibration;
 use tickpath_log::{Config, Cut, Place, Tail, Writer};
-use tickpath_orders::{
+use tickpath_oms_core::{
     CORE_VERSION, Departure, Digest, Input, Lane, Name, RECORD_BYTES, RecordKind, Rolled, Start, Stop,
 };
 use zerocopy::IntoBytes;

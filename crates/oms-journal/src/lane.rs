@@ -3,7 +3,7 @@
 use std::fmt;
 
 use tickpath_market::{Kind, VenueId};
-use tickpath_orders::Output;
+use tickpath_oms_core::Output;
 use zerocopy::IntoBytes;
 
 /// Max lines of a venue: a line's number has four bits, and one value means that there is no line.

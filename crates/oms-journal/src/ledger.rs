@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tickpath_market::VenueId;
-use tickpath_orders::{Input, Lane, Name, Output};
+use tickpath_oms_core::{Input, Lane, Name, Output};
 
 use crate::definitions::Definitions;
 use crate::lane::{LaneKind, LineId, NUMBER_BITS};

@@ -11,7 +11,7 @@
 //! * [`Ledger`] is the state of the OMS's lanes, and [`Definitions`] the instruments, accounts, venues and sessions.
 //! * [`LaneKind`] and [`LineId`] identify lanes and lines in the journal's records.
 //!
-//! The runtime of the OMS (sequencer, recovery, layouts) is the crate `tickpath-oms`. A program that only reads an
+//! The runtime of the OMS (sequencer, recovery, layouts) is the crate `tickpath-oms-runtime`. A program that only reads an
 //! OMS's files needs this crate alone.
 //!
 //! Invariant: the same journal gives the same core and the same ledger, whether a replay begins at the first record or

@@ -2,7 +2,7 @@
 
 use tickpath_clock::Calibration;
 use tickpath_log::{Next, OpenError, Place, Reader, Registration, Start as From};
-use tickpath_orders::{At, CORE_VERSION, Core, Departure, Input, Lane, Name, Output, Outputs, RecordKind, Stop};
+use tickpath_oms_core::{At, CORE_VERSION, Core, Departure, Input, Lane, Name, Output, Outputs, RecordKind, Stop};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::JournalError;

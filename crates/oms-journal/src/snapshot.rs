@@ -21,7 +21,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use tickpath_clock::Priority;
 use tickpath_log::Place;
-use tickpath_orders::{Config, Core};
+use tickpath_oms_core::{Config, Core};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
 use crate::JournalError;

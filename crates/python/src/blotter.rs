@@ -12,8 +12,8 @@ use std::path::PathBuf;
 use arrow_array::RecordBatch;
 use arrow_array::builder::{StringBuilder, UInt16Builder, UInt32Builder, UInt64Builder};
 use pyo3::prelude::*;
-use tickpath_blotter::{FillRow, OrderRow, PositionRow, Reading, View, Which, word};
 use tickpath_market::OrderType;
+use tickpath_oms_blotter::{FillRow, OrderRow, PositionRow, Reading, View, Which, word};
 
 use crate::column::{Decimals, OrNull, Times, Wide, batch_of, columns};
 use crate::error::Error;

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping, PyString, PyTuple};
+use tickpath_bus::url::without_login;
 use tickpath_bus::{Connection, Delivery, Policy, QueueConfig, Start, TopicConfig};
 use tickpath_clock::{HostClock, Wait};
-use tickpath_result::without_login;
 
 use crate::error::{Error, connect_error};
 use crate::frame::{Loans, is_raised};

@@ -4,8 +4,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 use tickpath_bus::{BatchError, ConnectError, LendError, PublishError, ReceiveError};
-use tickpath_client::{ClientError, SendError};
 use tickpath_market::Request;
+use tickpath_oms_client::{ClientError, SendError};
 
 /// A class of `tickpath.errors`.
 #[derive(Debug, Clone, Copy)]

@@ -3,8 +3,8 @@
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
-use tickpath_client::Since;
 use tickpath_market::{OrderType, TimeInForce};
+use tickpath_oms_client::Since;
 
 use crate::event::stamp_of;
 

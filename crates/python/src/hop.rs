@@ -13,11 +13,12 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+use tickpath_clock::rfc3339;
 use tickpath_clock::{Clock, HostClock};
-use tickpath_harness::host::{clock_cost_ns, facts};
-use tickpath_harness::samples::Samples;
+use tickpath_lab_harness::host::{clock_cost_ns, facts};
+use tickpath_lab_harness::samples::Samples;
+use tickpath_lab_result::{Host, OWN, ResultFile, Run, Software, is_own};
 use tickpath_log::Birthplace;
-use tickpath_result::{Host, OWN, ResultFile, Run, Software, is_own, rfc3339};
 
 use crate::clock::host_clock;
 

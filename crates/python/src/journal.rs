@@ -19,9 +19,9 @@ use tickpath_market::{
     ExecType, ExecutionReport, NewOrder, OrdStatus, OrderDenied, OrderId, OrderType, PositionEffect, Request, Side,
     TimeInForce, VenueId,
 };
+use tickpath_oms_core::{At, Config, Core, Denial, Departure, Envelope, Input, Output};
 use tickpath_oms_journal::JournalError;
 use tickpath_oms_journal::journal::{Replay, logs};
-use tickpath_orders::{At, Config, Core, Denial, Departure, Envelope, Input, Output};
 
 use crate::column::{Codes, Columns, Decimals, Integers, OrNull, Rows, Stamps, columns};
 use crate::error::Error;

@@ -4,7 +4,7 @@
 //!   orders() ── logs on ──> Orders ── submit, cancel, replace ──> a request's id, at once; it never waits
 //!                             └────── for, poll, wait ──────────> Report | Gap | NotTaken | InDoubt | Notice
 //! ```
-//! `Orders` is a [`Handle`] of a [`tickpath_client::Client`], which keeps the session across lost connections. Nothing
+//! `Orders` is a [`Handle`] of a [`tickpath_oms_client::Client`], which keeps the session across lost connections. Nothing
 //! runs in the background, so the program must poll or wait more often than its heartbeat time. A request carries the
 //! stamp of the event that caused it, and T0 is taken when the request is handed over, so the OMS's journal has all its
 //! hops. Denials of the OMS are reports with a `denial`; a venue's rejections have none.
@@ -22,13 +22,13 @@ use std::time::Duration;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
-use tickpath_client::{Client, ClientError, Config, Event, InstrumentRow, SendError, Since};
+use tickpath_bus::url::without_login;
 use tickpath_clock::{HostClock, utc_ns};
 use tickpath_market::{
     AccountId, CancelOrder, ClientOrderId, ConditionalOrder, MassCancel, MassCancelType, NewOrder, OrderType, Price,
     Quantity, ReplaceConditional, ReplaceOrder, Request, Side, StatusRequest, Symbol, SymbolId, TimeInForce,
 };
-use tickpath_result::without_login;
+use tickpath_oms_client::{Client, ClientError, Config, Event, InstrumentRow, SendError, Since};
 
 use crate::book::Book;
 use crate::bus::by_name;

@@ -3,11 +3,11 @@
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use tickpath_client::Event;
 use tickpath_market::{
     ExecType, ExecutionReport, ManualOrderIndicator, OrdStatus, OrderDenied, Price, Quantity, Request, Side,
 };
-use tickpath_risk as risk;
+use tickpath_oms_client::Event;
+use tickpath_oms_risk as risk;
 
 use crate::event::Gap;
 

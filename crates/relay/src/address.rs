@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use tickpath_bus::url::at_server;
+use tickpath_bus::url::without_login;
 use tickpath_log::{Place, Reader, Registration, Start};
-use tickpath_result::without_login;
 
 /// Returns the address of a topic, however its URL is written: topics with the same address are one topic.
 pub(crate) fn address(url: &str, topic: &str) -> String {

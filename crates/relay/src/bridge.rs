@@ -17,9 +17,9 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use tickpath_bus::origin::clock_of;
+use tickpath_bus::url::without_login;
 use tickpath_bus::{Connection, Event, Gap, Message, PublishError, Start, Subscriber, connect};
 use tickpath_clock::{Clock, Wait, sleep_ns};
-use tickpath_result::without_login;
 
 use super::{LOOK_NS, Meter, Opening, Outside, RETRY_NS, RelayError, TURN, gap_words};
 use crate::address::{address_at, log_address, said_address};

@@ -40,8 +40,6 @@ use tickpath_clock::{Clock, HostClock};
 use tickpath_log::{OpenError, Place, ReadError};
 use tickpath_market::replay::PaceError;
 
-use tickpath_result::{PERCENTILES, Percentile, histogram};
-
 /// Default kind given to messages of other programs: no message of this project has it.
 pub const FOREIGN_KIND: u8 = 128;
 
@@ -56,6 +54,9 @@ const RETRY_NS: u64 = 100_000_000;
 
 /// Pause of a carrier that may sleep before it tries a full topic again, in nanoseconds.
 const ROOM_NS: u64 = 100_000;
+
+/// Longest delay that the histogram of delays tells apart, in nanoseconds: an hour.
+const LONGEST_DELAY_NS: u64 = 3_600_000_000_000;
 
 /// Environment of a carrier.
 #[derive(Clone, Copy)]
@@ -355,7 +356,7 @@ impl Default for Totals {
             refused: 0,
             left: 0,
             span_utc_ns: None,
-            delays: histogram(),
+            delays: Histogram::new_with_bounds(1, LONGEST_DELAY_NS, 3).expect("these bounds are possible"),
         }
     }
 }
@@ -363,16 +364,17 @@ impl Default for Totals {
 impl Totals {
     /// Returns the median delay, in nanoseconds; `None` on too few messages.
     pub fn delay_p50_ns(&self) -> Option<u64> {
-        self.delay_ns(&PERCENTILES[0])
+        self.delay_ns(0.5)
     }
 
     /// Returns the 99th percentile of the delays, in nanoseconds; `None` on too few messages.
     pub fn delay_p99_ns(&self) -> Option<u64> {
-        self.delay_ns(&PERCENTILES[3])
+        self.delay_ns(0.99)
     }
 
-    fn delay_ns(&self, percentile: &Percentile) -> Option<u64> {
-        (self.delays.len() >= percentile.samples).then(|| self.delays.value_at_quantile(percentile.quantile))
+    /// Returns a quantile of the delays; `None` unless ten delays are expected above it.
+    fn delay_ns(&self, quantile: f64) -> Option<u64> {
+        (self.delays.len() as f64 * (1.0 - quantile) >= 10.0).then(|| self.delays.value_at_quantile(quantile))
     }
 
     fn message(&mut self, payload_bytes: usize, utc_ns: u64) {
@@ -391,7 +393,7 @@ impl Totals {
     }
 
     fn delay(&mut self, ns: i64) {
-        self.delays.record(ns.max(0) as u64).expect("an auto-sized histogram takes any value");
+        self.delays.saturating_record(ns.max(0) as u64);
     }
 }
 

@@ -1,9 +1,9 @@
 //! Target of carried messages: waits for room, and for an answer.
 
+use tickpath_bus::url::without_login;
 use tickpath_bus::{Connection, Gap, Message, Origin, Policy, PublishError, Publisher, TopicConfig};
 use tickpath_clock::{Clock, Wait, sleep_ns};
 use tickpath_log::{Reader, Registration, Start};
-use tickpath_result::without_login;
 
 use crate::address::held;
 use crate::tail::Tail;

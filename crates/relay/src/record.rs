@@ -6,12 +6,12 @@
 use std::path::PathBuf;
 
 use tickpath_bus::origin::clock_of;
+use tickpath_bus::url::without_login;
 use tickpath_bus::{Event, GAP_KIND, Gap, Message, Start, Subscriber, connect};
 use tickpath_clock::{Clock, Wait};
 use tickpath_log::{
     Config, HEADER_BYTES, MAX_PAYLOAD_BYTES, OpenError, Place, Reader, Registration, SEGMENT_HEADER_BYTES, Writer,
 };
-use tickpath_result::without_login;
 
 use super::{LOOK_NS, Meter, Outside, RelayError, TURN, gap_words};
 use crate::address::{address, log_address, place_address, said_address};

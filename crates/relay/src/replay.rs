@@ -12,7 +12,7 @@ use tickpath_clock::{Clock, HostClock, Pacer, Wait};
 use tickpath_log::{Next, Place, Policy, Reader, Registration, Start};
 use tickpath_market::replay::{Pace, PaceError};
 
-use tickpath_result::without_login;
+use tickpath_bus::url::without_login;
 
 use super::{LOOK_NS, Meter, Opening, Outside, RelayError, gap_words};
 use crate::address::{address, place_address};

@@ -24,10 +24,10 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use tickpath_bus::url::without_login;
 use tickpath_bus::{Connection, Gap, ResumeToken, Start};
 use tickpath_clock::Clock;
 use tickpath_log::{Reader, own_file, own_folder};
-use tickpath_result::without_login;
 
 use crate::address::is_one;
 use crate::saver::{Saver, beside, write, write_for_good};

@@ -116,7 +116,7 @@ impl Line for TextLine {
         (self.is_up, self.next_report) = (false, resume.next_report);
         self.heard.clear();
         self.out = format!("LOGON desk {}\n", resume.next_report).into_bytes();
-        // Connecting to a distant exchange would block here: begin it without blocking, as `tickpath-venue-tcp` does.
+        // Connecting to a distant exchange would block here: begin it without blocking, as `tickpath-venue-native` does.
         let connected = TcpStream::connect(self.address).and_then(|stream| {
             stream.set_nonblocking(true)?;
             stream.set_nodelay(true)?;

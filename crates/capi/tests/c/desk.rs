@@ -8,13 +8,13 @@ use std::sync::mpsc::sync_channel;
 
 use tempfile::TempDir;
 use tickpath_bus::conformance::until;
-use tickpath_client::{Client, Config, Event};
 use tickpath_clock::{HostClock, end_with_parent, sleep_ns, utc_ns};
 use tickpath_log::{Next, Place, Reader, Registration, Start};
 use tickpath_market::{
     AccountId, ClientOrderId, ExecType, NewOrder, OrderType, Price, Quantity, Request, Side, SymbolId, TimeInForce,
 };
-use tickpath_server::settings::Settings;
+use tickpath_oms_client::{Client, Config, Event};
+use tickpath_oms_server::settings::Settings;
 
 /// Variables that make this program an OMS or an exchange, and name the folder of its files.
 const ROLE: &str = "TICKPATH_TEST_ROLE";
@@ -41,8 +41,8 @@ fn process() {
     let folder = PathBuf::from(std::env::var(FOLDER).expect("the parent has set it"));
     let clock = HostClock::get().expect("a clock");
     if role == "exchange" {
-        let settings = tickpath_exchange::Settings::read(&folder.join("exchange.toml")).expect("it is good");
-        let ran = tickpath_exchange::run(clock, settings, &tickpath_exchange::Orders::default(), &mut |_| {});
+        let settings = tickpath_venue_sim::Settings::read(&folder.join("exchange.toml")).expect("it is good");
+        let ran = tickpath_venue_sim::run(clock, settings, &tickpath_venue_sim::Orders::default(), &mut |_| {});
         panic!("nobody stops it: {:?}", ran.err().map(|e| e.to_string()));
     }
     let settings = Settings::read(&folder.join("oms.toml")).unwrap_or_else(|faults| panic!("{faults}"));
@@ -55,7 +55,7 @@ fn process() {
         sleep_ns(1_000_000);
     }
     let (config, server) = (settings.config(), settings.server(events));
-    let ran = tickpath_server::run(clock, &config, &server, ticks, &AtomicBool::new(false), || {});
+    let ran = tickpath_oms_server::run(clock, &config, &server, ticks, &AtomicBool::new(false), || {});
     panic!("nobody stops it: {:?}", ran.err().map(|e| e.to_string()));
 }
 
@@ -71,8 +71,8 @@ impl Desk {
         let name = format!("c-desk-{}-{}", std::process::id(), DESKS.fetch_add(1, Ordering::Relaxed));
         let desk = Self { name, folder: tempfile::tempdir().expect("a temporary folder can be made") };
         let folder = desk.folder.path();
-        tickpath_server::settings::init(folder, || PASSWORD.to_owned()).expect("the folder is empty");
-        tickpath_exchange::init(folder).expect("the folder is empty");
+        tickpath_oms_server::settings::init(folder, || PASSWORD.to_owned()).expect("the folder is empty");
+        tickpath_venue_sim::init(folder).expect("the folder is empty");
         desk.change("oms.toml", "name = \"oms\"", &format!("name = \"{}\"", desk.name));
         desk.change("oms.toml", "127.0.0.1:7001", "127.0.0.1:0");
         desk.change("exchange.toml", "oms = \"oms\"", &format!("oms = \"{}\"", desk.name));

@@ -1,9 +1,9 @@
 //! `tickpath bench clients`: the same keys set and got through every client, near and far.
 
 use clap::{Args, value_parser};
-use tickpath_harness::{Lab, host};
+use tickpath_lab_harness::{Lab, host};
 use tickpath_lab_redis::clients::{self, Client, Settings};
-use tickpath_result::ResultFile;
+use tickpath_lab_result::ResultFile;
 
 use super::measure::usage;
 use crate::args::{Cpus, Output, are_targets, bus_url, rtt, seconds};

@@ -1,8 +1,8 @@
 //! `tickpath bench host`: the floor of this host.
 
 use clap::Args;
-use tickpath_harness::{Around, Lab, host};
-use tickpath_result::ResultFile;
+use tickpath_lab_harness::{Around, Lab, host};
+use tickpath_lab_result::ResultFile;
 
 use crate::args::{Cpus, Output, seconds};
 

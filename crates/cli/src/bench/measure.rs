@@ -1,11 +1,12 @@
 //! Steps around the measuring of each bench: a lab before it, a result after it.
 
 use anyhow::Context;
-use tickpath_compare::published;
-use tickpath_compare::{Against, Line, against_first, table, value};
-use tickpath_harness::{Lab, LabError};
-use tickpath_report::{duration, size};
-use tickpath_result::{Phase, ResultFile, Run, short_name, without_login};
+use tickpath_bus::url::without_login;
+use tickpath_lab_compare::published;
+use tickpath_lab_compare::{Against, Line, against_first, table, value};
+use tickpath_lab_harness::{Lab, LabError};
+use tickpath_lab_report::{duration, size};
+use tickpath_lab_result::{Phase, ResultFile, Run, short_name};
 
 use crate::args::{Output, Usage};
 use crate::outcome::Outcome;
@@ -53,7 +54,7 @@ pub fn new_result(workload: &str) -> ResultFile {
     if let Some(rest) = command.split_once(' ').map(|(_, rest)| rest.to_owned()) {
         command = format!("tickpath {rest}");
     }
-    let started_at = tickpath_result::rfc3339(tickpath_clock::utc_ns());
+    let started_at = tickpath_clock::rfc3339(tickpath_clock::utc_ns());
     let [commit, profile] =
         [option_env!("TICKPATH_COMMIT"), option_env!("TICKPATH_PROFILE")].map(|told| told.map(str::to_owned));
     ResultFile { commit, profile, ..ResultFile::new(workload, &without_login(&command), &started_at) }
@@ -81,7 +82,7 @@ pub fn write(result: &ResultFile, output: &Output) -> anyhow::Result<()> {
         result.save(file)?;
     }
     if let Some(file) = &output.html {
-        std::fs::write(file, tickpath_report::html(result))
+        std::fs::write(file, tickpath_lab_report::html(result))
             .with_context(|| format!("cannot write {}", file.display()))?;
     }
     Ok(())
@@ -167,7 +168,7 @@ fn way(run: &Run, other: Option<String>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use tickpath_result::Hop;
+    use tickpath_lab_result::Hop;
 
     use super::*;
 

@@ -9,7 +9,7 @@ pub mod pipeline;
 pub mod pubsub;
 pub mod queue;
 
-use tickpath_harness::Playable;
+use tickpath_lab_harness::Playable;
 
 use crate::command::Workload;
 use crate::outcome::Outcome;
@@ -17,11 +17,11 @@ use measure::measure;
 
 /// Roles of all workloads' processes; each new workload adds a line.
 pub const ROLES: [&[Playable]; 5] = [
-    tickpath_harness::ROLES,
+    tickpath_lab_harness::ROLES,
     tickpath_lab_bus::ROLES,
     tickpath_lab_path::ROLES,
     tickpath_lab_redis::ROLES,
-    tickpath_check::ROLES,
+    tickpath_lab_check::ROLES,
 ];
 
 pub fn run(workload: &Workload) -> anyhow::Result<Outcome> {

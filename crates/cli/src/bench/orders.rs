@@ -4,16 +4,16 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::{Args as ClapArgs, builder::ArgPredicate};
-use tickpath_client::Since;
 use tickpath_clock::{Priority, Wait};
-use tickpath_compare::in_turn;
-use tickpath_harness::{Lab, host, keep};
+use tickpath_lab_compare::in_turn;
+use tickpath_lab_harness::{Lab, host, keep};
 use tickpath_lab_path::Client;
 use tickpath_lab_path::orders::{
     self, Beside, Login, MOST_SESSIONS, OrderSpec, Running, Settings, Target, VenueRoute, check_other,
 };
-use tickpath_oms::{AckLevel, Layout};
-use tickpath_result::ResultFile;
+use tickpath_lab_result::ResultFile;
+use tickpath_oms_client::Since;
+use tickpath_oms_runtime::{AckLevel, Layout};
 
 use super::measure::usage;
 use crate::args::{Cpus, Output, Usage, Warm, positive};

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use tickpath_clock::{Priority, Wait};
-use tickpath_compare::in_turn;
-use tickpath_harness::{Lab, host, keep};
+use tickpath_lab_compare::in_turn;
+use tickpath_lab_harness::{Lab, host, keep};
 use tickpath_lab_path::Client;
 use tickpath_lab_path::path::{self, Ticks};
-use tickpath_oms::Layout;
-use tickpath_result::ResultFile;
+use tickpath_lab_result::ResultFile;
+use tickpath_oms_runtime::Layout;
 
 use super::measure::{compare_turns, usage};
 use crate::args::{ARRIVALS, Cpus, Output, Usage, Warm, are_targets, arrivals, bus_url, is_file, positive, seconds};

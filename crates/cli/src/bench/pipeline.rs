@@ -2,15 +2,15 @@
 
 use anyhow::Context;
 use clap::Args;
-use tickpath_compare::in_turn;
-use tickpath_harness::proxy::Proxy;
-use tickpath_harness::{Lab, host};
+use tickpath_lab_compare::in_turn;
+use tickpath_lab_harness::proxy::Proxy;
+use tickpath_lab_harness::{Lab, host};
 use tickpath_lab_redis::pipeline::{
     self, BATCH, Client, Command, Part, Settings, Target, against_redis_benchmark, long, why_depth_one_is_slow,
 };
-use tickpath_result::ResultFile;
-use tickpath_scratch::python::Python;
-use tickpath_scratch::redis::{Server, ServerSettings};
+use tickpath_lab_result::ResultFile;
+use tickpath_lab_tools::python::Python;
+use tickpath_lab_tools::redis::{Server, ServerSettings};
 
 use super::measure::usage;
 use crate::args::{Cpus, Output, Rate, Usage, bus_url, rate, rtt, seconds};

@@ -7,16 +7,16 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use tickpath_bus::Policy;
 use tickpath_clock::{Priority, Wait};
-use tickpath_compare::{Promise, in_turn};
-use tickpath_explain as explain;
-use tickpath_harness::signals::Stopping;
-use tickpath_harness::targets::is_log;
-use tickpath_harness::{Lab, LabError, host, interruption, keep, targets};
 use tickpath_lab_bus::pubsub::{
     CLIENTS, Pair, Settings, USUAL_RUNS, cold, pairs, plan, round_trip, run as steady, search,
 };
-use tickpath_result::{Phase, ResultFile, Run, short_name};
-use tickpath_scratch::redis::{Server, ServerSettings};
+use tickpath_lab_compare::{Promise, in_turn};
+use tickpath_lab_explain as explain;
+use tickpath_lab_harness::signals::Stopping;
+use tickpath_lab_harness::targets::is_log;
+use tickpath_lab_harness::{Lab, LabError, host, interruption, keep, targets};
+use tickpath_lab_result::{Phase, ResultFile, Run, short_name};
+use tickpath_lab_tools::redis::{Server, ServerSettings};
 
 use super::measure::{compare_turns, usage};
 use crate::args::{
@@ -364,7 +364,7 @@ fn searches(lab: &Lab<'_>, args: &PubsubArgs, all: &[Settings], result: &mut Res
                 let found = search(lab, promise, &settings, seconds, result).map_err(usage)?;
                 let details = [
                     (args.client.len() > 1, base.client().to_owned()),
-                    (sizes(args).len() > 1, tickpath_report::size(bytes as f64)),
+                    (sizes(args).len() > 1, tickpath_lab_report::size(bytes as f64)),
                     (args.readers.len() > 1, format!("{readers} readers")),
                     (args.wait.len() > 1, base.wait.name().to_owned()),
                     (args.repeat > 1, format!("search {} of {}", base.repeat, args.repeat)),

@@ -5,15 +5,15 @@ use anyhow::ensure;
 use clap::Args;
 use tickpath_bus::{Delivery, connect};
 use tickpath_clock::Wait;
-use tickpath_compare::{Line, against_first, in_turn, table};
-use tickpath_harness::{Lab, host, targets};
 use tickpath_lab_bus::queue::{
     self, Alone, Client, Keys, LEAST_BYTES, Plan, PullVariant, PushVariant, RedisPy, Settings, is_list, pull_alone,
     push_alone,
 };
-use tickpath_result::short_name;
-use tickpath_result::{ResultFile, Run};
-use tickpath_scratch::redis::{Server, ServerSettings};
+use tickpath_lab_compare::{Line, against_first, in_turn, table};
+use tickpath_lab_harness::{Lab, host, targets};
+use tickpath_lab_result::short_name;
+use tickpath_lab_result::{ResultFile, Run};
+use tickpath_lab_tools::redis::{Server, ServerSettings};
 
 use super::measure::usage;
 use crate::args::{Cpus, Output, Rate, Usage, are_targets, bus_url, rate, seconds};

@@ -2,10 +2,10 @@
 
 use clap::Args;
 use tickpath_bus::Gap;
-use tickpath_exchange::{JournalRecord, Shown};
-use tickpath_fields::{self as fields, Content, Entry, Field, gap_json};
 use tickpath_log::{Next, OpenError, Place, Reader, Registration, Start};
+use tickpath_oms_text::{self as fields, Content, Entry, Field, gap_json};
 use tickpath_relay::gap_words;
+use tickpath_venue_sim::{JournalRecord, Shown};
 
 use super::place::{awaited, existing, place};
 use crate::outlet::has_reader;

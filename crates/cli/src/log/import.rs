@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use tickpath_fields::moment;
+use tickpath_oms_text::moment;
 use tickpath_relay::import::{Settings, read_symbol, run as import};
 
 use super::place::{refused, target};

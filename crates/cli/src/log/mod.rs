@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use tickpath_bus::Gap;
 use tickpath_log::{Next, OpenError, Place, Process, Reader, Registration, Start};
-use tickpath_orders::{Config, Core, RecordKind};
+use tickpath_oms_core::{Config, Core, RecordKind};
 
 use crate::args::Output;
 use crate::bench::measure::{finish, new_result, verdict};
@@ -78,18 +78,18 @@ fn verify(place: &Place) -> anyhow::Result<()> {
 fn verify_all(place: &Place, printer: &mut Printer) -> anyhow::Result<()> {
     let mut is_journal = false;
     // Ended days of a journal are logs of their own.
-    let logs = tickpath_oms::journal::logs(place)?;
+    let logs = tickpath_oms_runtime::journal::logs(place)?;
     for log in if logs.is_empty() { std::slice::from_ref(place) } else { &logs } {
         is_journal |= verify_log(log, printer)?;
     }
     if is_journal {
         let mut core = Core::new(Config { expected_orders: 0, key: 0 });
-        let replayed = tickpath_oms::journal::replay(place, &mut core, |_, _| {})?;
+        let replayed = tickpath_oms_runtime::journal::replay(place, &mut core, |_, _| {})?;
         printer.say(&format!(
             "journal: {} inputs replayed to {} outputs, {} digests agree\n",
             replayed.inputs, replayed.outputs, replayed.digests
         ));
-        for (path, next) in tickpath_oms::snapshot::look(place)? {
+        for (path, next) in tickpath_oms_runtime::snapshot::look(place)? {
             let path = path.display();
             match next {
                 Some(next) => printer.say(&format!("{path}: good for all before record {next}\n")),
@@ -128,7 +128,7 @@ fn verify_log(place: &Place, printer: &mut Printer) -> anyhow::Result<bool> {
 }
 
 fn snapshot(dir: &Path) -> anyhow::Result<()> {
-    let made = tickpath_oms::snapshot::make(&journal(dir)?)?;
+    let made = tickpath_oms_runtime::snapshot::make(&journal(dir)?)?;
     if made.replayed == 0 {
         return say(&format!("{}: nothing new since record {}; it stays as it is\n", made.path.display(), made.next));
     }
@@ -148,7 +148,7 @@ fn analyse(dir: &Path, output: &Output) -> anyhow::Result<Outcome> {
     }
     let runs = tickpath_lab_path::analyse::runs(&dir)?;
     let mut result = new_result("orders");
-    result.host = tickpath_harness::host::facts(&tickpath_clock::HostClock::get()?);
+    result.host = tickpath_lab_harness::host::facts(&tickpath_clock::HostClock::get()?);
     result.runs = runs;
     finish(&result, output)?;
     Ok(verdict(&result))

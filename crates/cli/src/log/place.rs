@@ -69,7 +69,7 @@ pub fn target(log: &str) -> anyhow::Result<Place> {
 pub fn existing(log: &str) -> anyhow::Result<Place> {
     let place = place(log)?;
     let opened = Reader::open(&place, Start::Now, Registration::Unregistered);
-    if !matches!(opened, Err(OpenError::NotFound(_))) || !tickpath_oms::journal::logs(&place)?.is_empty() {
+    if !matches!(opened, Err(OpenError::NotFound(_))) || !tickpath_oms_runtime::journal::logs(&place)?.is_empty() {
         return Ok(place);
     }
     match others(&place) {
@@ -116,7 +116,7 @@ pub fn refused(error: RelayError) -> anyhow::Error {
 /// Returns the place of the journal in a folder; `log ls` prints it as file:///PATH.
 pub fn journal(dir: &Path) -> anyhow::Result<Place> {
     let place = place(&dir.to_string_lossy())?;
-    if tickpath_oms::journal::logs(&place)?.is_empty() {
+    if tickpath_oms_runtime::journal::logs(&place)?.is_empty() {
         return Err(OpenError::NotFound(place).into());
     }
     Ok(place)

@@ -5,7 +5,7 @@ use std::fs;
 
 use anyhow::Context;
 use tickpath_log::{Next, Owner, Place, Process, Reader, Registration, Start};
-use tickpath_orders::RecordKind;
+use tickpath_oms_core::RecordKind;
 
 use crate::print::say;
 

@@ -9,9 +9,9 @@ use anyhow::Context;
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use tickpath_bus::absent;
 use tickpath_clock::{HostClock, utc_ns};
-use tickpath_fields::moment;
+use tickpath_lab_report::duration;
+use tickpath_oms_text::moment;
 use tickpath_relay::{Outside, Totals};
-use tickpath_report::duration;
 
 use super::place::awaited;
 use crate::outcome::{end_on_signals, stop_on_signals};

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use tickpath_bus::{Event, Start, Subscriber};
 use tickpath_clock::Wait;
 use tickpath_market::{ExecutionReport, Kind};
-use tickpath_session::{CopyTrailer, Kind as Word};
+use tickpath_oms_protocol::{CopyTrailer, Kind as Word};
 use zerocopy::FromBytes;
 
 use crate::desk::Desk;

@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use tempfile::TempDir;
-use tickpath_client::{Client, ClientError, Config, Event, Since};
 use tickpath_clock::{Clock, HostClock};
 use tickpath_market::{
     AccountId, ClientOrderId, ExecType, NewOrder, OrderType, Price, Quantity, Request, Side, SymbolId,
 };
-use tickpath_session::Refusal;
+use tickpath_oms_client::{Client, ClientError, Config, Event, Since};
+use tickpath_oms_protocol::Refusal;
 
 use crate::logs::{Running, until};
 use crate::program::{Ran, tickpath};

@@ -5,13 +5,13 @@ use std::thread::JoinHandle;
 
 use tickpath_bus::{Event, Start, TopicConfig, connect};
 use tickpath_clock::{Priority, Wait};
-use tickpath_harness::arrivals::Arrivals;
-use tickpath_harness::{Lab, Progress};
 use tickpath_lab_bus::pubsub::{Settings, cold, round_trip};
+use tickpath_lab_harness::arrivals::Arrivals;
+use tickpath_lab_harness::{Lab, Progress};
 use tickpath_lab_path::path::{self, Ticks};
-use tickpath_oms::Layout;
-use tickpath_result::Run;
-use tickpath_scratch::redis::{Server, ServerSettings};
+use tickpath_lab_result::Run;
+use tickpath_lab_tools::redis::{Server, ServerSettings};
+use tickpath_oms_runtime::Layout;
 
 struct Silent;
 

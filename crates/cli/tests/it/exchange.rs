@@ -13,8 +13,8 @@ use tickpath_market::{
     AccountId, ClientOrderId, ExecType, ExecutionReport, Kind, MassCancel, MassCancelType, NewOrder, Notional,
     OrdStatus, OrderDenied, OrderType, Price, Quantity, Request, Side, SymbolId, VenueId,
 };
-use tickpath_oms::{AckLevel, Config, Desk, LanesConfig, Layout, Rate, SessionConfig, SessionLanes};
-use tickpath_orders::{ALL_ACCOUNTS, AccountLimits, Denial, Instrument, VenueRules};
+use tickpath_oms_core::{ALL_ACCOUNTS, AccountLimits, Denial, Instrument, VenueRules};
+use tickpath_oms_runtime::{AckLevel, Config, Desk, LanesConfig, Layout, Rate, SessionConfig, SessionLanes};
 use zerocopy::FromBytes;
 
 use crate::logs::{Running, until};
@@ -180,7 +180,7 @@ fn oms_process() {
         || "the exchange's quotes".to_owned(),
     );
     let clock = HostClock::get().expect("a clock");
-    let ran = tickpath_oms::layout::run(clock, &config(&name, folder), ticks, &AtomicBool::new(false), || {});
+    let ran = tickpath_oms_runtime::layout::run(clock, &config(&name, folder), ticks, &AtomicBool::new(false), || {});
     panic!("nobody stops it: {:?}", ran.err().map(|e| e.to_string()));
 }
 

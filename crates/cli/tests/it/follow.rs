@@ -7,14 +7,14 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use tickpath_client::{Client, Config, Event};
 use tickpath_clock::{Clock, HostClock};
 use tickpath_log::Place;
 use tickpath_market::{
     AccountId, ClientOrderId, ExecType, ExecutionReport, NewOrder, OrderType, Price, Quantity, Request, Side, SymbolId,
 };
-use tickpath_oms::journal::Replay;
-use tickpath_orders::{At, Core, Output};
+use tickpath_oms_client::{Client, Config, Event};
+use tickpath_oms_core::{At, Core, Output};
+use tickpath_oms_runtime::journal::Replay;
 
 use crate::desk::Desk;
 use crate::logs::until;
@@ -179,7 +179,7 @@ fn objects(lines: &[String]) -> Vec<Value> {
 /// Returns all reports to clients according to the journal.
 fn journaled(desk: &Desk) -> Vec<(At, Output)> {
     let mut replay = Replay::open(&Place::folder(desk.path().join("journal"))).expect("an OMS has made it");
-    let mut core = Core::new(tickpath_orders::Config::default());
+    let mut core = Core::new(tickpath_oms_core::Config::default());
     let mut told = Vec::new();
     let mut take = |at: At, outputs: &[Output]| {
         let outputs = outputs.iter().filter(|output| !matches!(output, Output::Venue { .. }));
@@ -311,7 +311,7 @@ fn members(report: &ExecutionReport, [exec_type, status, side]: [&str; 3]) -> Ve
 
 /// Returns a time in the format of the lines.
 fn moment(utc_ns: u64) -> String {
-    let seconds = tickpath_result::rfc3339(utc_ns);
+    let seconds = tickpath_clock::rfc3339(utc_ns);
     format!("{}.{:09}Z", seconds.trim_end_matches('Z'), utc_ns % 1_000_000_000)
 }
 

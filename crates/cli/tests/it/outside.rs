@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use tickpath_clock::{Priority, Wait};
-use tickpath_harness::arrivals::Arrivals;
-use tickpath_harness::{Lab, LabError, Progress};
+use tickpath_lab_harness::arrivals::Arrivals;
+use tickpath_lab_harness::{Lab, LabError, Progress};
 use tickpath_lab_path::Client;
 use tickpath_lab_path::path::{Settings, Ticks, run};
-use tickpath_oms::Layout;
+use tickpath_oms_runtime::Layout;
 
 struct Silent;
 

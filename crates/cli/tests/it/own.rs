@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use tempfile::tempdir;
-use tickpath_result::{Hop, ResultFile, Run, histogram};
+use tickpath_lab_result::{Hop, ResultFile, Run, histogram};
 
 use crate::program::{Ran, tickpath, tickpath_with};
 use crate::reports::{load, text};

@@ -13,42 +13,47 @@ mod prose;
 
 /// The rows of the workspace, top first. A crate uses only crates of rows below its own.
 const ROWS: &[(&str, &[&str])] = &[
-    ("roots", &["cli", "pages", "python", "capi"]),
-    ("advice", &["explain", "doctor", "check"]),
+    ("roots", &["cli", "python", "capi"]),
+    ("advice", &["lab-explain", "lab-doctor", "lab-check"]),
     ("workloads", &["lab-bus", "lab-path", "lab-redis"]),
-    ("apparatus", &["scratch", "compare"]),
-    ("harness", &["harness"]),
-    ("services", &["server", "web"]),
-    ("tables", &["blotter"]),
-    ("engines", &["oms", "exchange", "client", "relay"]),
+    ("tools", &["lab-tools"]),
+    ("comparison", &["lab-compare"]),
+    ("measuring", &["lab-harness", "lab-report"]),
+    ("result", &["lab-result"]),
+    ("services", &["oms-server", "oms-web"]),
+    ("tables", &["oms-blotter"]),
+    ("engines", &["oms-runtime", "venue-sim", "oms-client", "relay"]),
     ("facade", &["bus"]),
-    ("adapters", &["bus-log", "bus-redis", "bus-nats", "bus-amqp", "bus-kafka", "venue-tcp"]),
-    ("text", &["fields"]),
-    ("counts", &["meter"]),
+    ("adapters", &["bus-log", "bus-redis", "bus-nats", "bus-amqp", "bus-kafka", "venue-native"]),
+    ("text", &["oms-text"]),
     ("files", &["oms-journal"]),
-    ("cores", &["bus-api", "orders", "session", "venue", "report"]),
-    ("foundation", &["log", "risk"]),
-    ("primitives", &["clock", "market", "settings", "slots", "result", "tls"]),
+    ("cores", &["bus-api", "oms-core", "oms-protocol", "venue"]),
+    ("foundation", &["log", "oms-risk"]),
+    ("primitives", &["clock", "market", "settings", "oms-slots", "tls"]),
 ];
 
 const ADAPTERS: &[&str] = &["bus-log", "bus-redis", "bus-nats", "bus-amqp", "bus-kafka"];
 
 /// Crates that a crate never uses although they stand below, with the reason.
 const NEVER: &[(&str, &[&str], &str)] = &[
-    ("harness", ADAPTERS, "the harness knows no single transport"),
+    ("lab-harness", ADAPTERS, "the harness knows no single transport"),
     ("lab-bus", ADAPTERS, "a workload knows no single transport"),
     ("lab-path", ADAPTERS, "a workload knows no single transport"),
     ("relay", ADAPTERS, "a relay knows no single transport"),
-    ("doctor", ADAPTERS, "what is known of a server comes by the contract"),
-    ("harness", &["oms", "oms-journal", "orders", "server"], "the harness knows no workload's parts"),
-    ("report", &["log", "bus-api", "orders"], "a rendering knows its result alone"),
-    ("exchange", &["oms-journal", "orders", "risk"], "a venue does not know its client's OMS"),
+    ("lab-doctor", ADAPTERS, "what is known of a server comes by the contract"),
+    ("lab-harness", &["oms-runtime", "oms-journal", "oms-core", "oms-server"], "the harness knows no workload's parts"),
+    ("lab-report", &["log", "bus-api", "oms-core"], "a rendering knows its result alone"),
+    ("venue-sim", &["oms-journal", "oms-core", "oms-risk"], "a venue does not know its client's OMS"),
     ("bus-api", &["log"], "the contract knows no transport"),
-    ("orders", &["log", "clock"], "the core does no I/O and reads no clock"),
-    ("risk", &["clock"], "the checks read no clock"),
-    ("client", &["oms", "oms-journal", "orders", "risk", "exchange"], "a client knows its OMS by what it says"),
-    ("session", &["log", "clock"], "the protocol does no I/O and reads no clock"),
-    ("fields", &["log", "clock"], "the text of a message does no I/O and reads no clock"),
+    ("oms-core", &["log", "clock"], "the core does no I/O and reads no clock"),
+    ("oms-risk", &["clock"], "the checks read no clock"),
+    (
+        "oms-client",
+        &["oms-runtime", "oms-journal", "oms-core", "oms-risk", "venue-sim"],
+        "a client knows its OMS by what it says",
+    ),
+    ("oms-protocol", &["log", "clock"], "the protocol does no I/O and reads no clock"),
+    ("oms-text", &["log"], "the text of a message does no I/O"),
 ];
 
 /// Files that may be longer: tables, and tests that are one list of cases.

@@ -6,7 +6,7 @@ use std::path::Path;
 use tempfile::tempdir;
 use tickpath_clock::Calibration;
 use tickpath_log::{Config, FORMAT_VERSION, Place, Writer};
-use tickpath_orders::{CORE_VERSION, Digest, RecordKind, Start};
+use tickpath_oms_core::{CORE_VERSION, Digest, RecordKind, Start};
 use zerocopy::IntoBytes;
 
 use crate::program::tickpath;

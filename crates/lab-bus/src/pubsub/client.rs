@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use super::role::{PublisherRole, SubscriberRole};
-use tickpath_harness::{Child, Lab, LabError};
-use tickpath_result::Run;
+use tickpath_lab_harness::{Child, Lab, LabError};
+use tickpath_lab_result::Run;
 
 /// A ready client in another language: both ends are its processes, which speak the protocol of `docs/clients.md`.
 pub trait ForeignClient: std::fmt::Debug {

@@ -5,8 +5,8 @@ use std::rc::Rc;
 use super::client::{ForeignClient, Listed};
 use super::go_redis::GO_REDIS;
 use super::python::{PYTHON, REDIS_PY};
-use tickpath_harness::{Lab, LabError};
-use tickpath_result::without_login;
+use tickpath_bus::url::without_login;
+use tickpath_lab_harness::{Lab, LabError};
 
 /// All clients in other languages. A new client adds its file and its entry here.
 pub const CLIENTS: &[Listed] = &[PYTHON, REDIS_PY, GO_REDIS];

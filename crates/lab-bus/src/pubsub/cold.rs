@@ -14,14 +14,14 @@ use tickpath_clock::Clock;
 
 use super::role::{First, PublisherRole, Received, topic_name};
 use super::settings::{Settings, check, described, policy, roles};
-use tickpath_harness::samples::{Samples, load, load_gaps};
-use tickpath_harness::targets::Removed;
-use tickpath_harness::{Around, Lab, LabError};
-use tickpath_result::{Phase, Run};
+use tickpath_lab_harness::samples::{Samples, load, load_gaps};
+use tickpath_lab_harness::targets::Removed;
+use tickpath_lab_harness::{Around, Lab, LabError};
+use tickpath_lab_result::{Phase, Run};
 
 /// Measures the first message of `times` new processes.
 pub fn cold(lab: &Lab<'_>, settings: &Settings, times: u64) -> Result<Run, LabError> {
-    lab.step(&format!("pubsub {} cold", tickpath_result::without_login(&settings.target)), times as f64 * 0.1)?;
+    lab.step(&format!("pubsub {} cold", tickpath_bus::url::without_login(&settings.target)), times as f64 * 0.1)?;
     let one = Settings { phase: Phase::Cold, count: times, rate: Some(1.0), readers: 1, batch: 1, ..settings.clone() };
     check(&one, Some("cold"))?;
     let settings = &Settings { policy: Some(policy(&one)?), ..one };
@@ -61,7 +61,7 @@ fn assemble(lab: &Lab<'_>, settings: &Settings, firsts: &[First], received: &Rec
     let connects = Samples(firsts.iter().map(|f| (f.go, f.connected)).collect());
     run.figures.insert("connect_ns".to_owned(), connects.p50_ns(calibration));
     if settings.wait != tickpath_clock::Wait::Busy {
-        tickpath_harness::attribution::drop_attribution(&mut run);
+        tickpath_lab_harness::attribution::drop_attribution(&mut run);
     }
     received.hold(&mut run, firsts.len() as u64);
     Ok(run)

@@ -7,10 +7,10 @@ use tickpath_bus::{BatchError, Event, Gap as Loss, Message, PublishError, Publis
 use tickpath_clock::{Clock, Gaps, HostClock, Lateness, Pacer, Wait, cpu_ns, relax};
 
 use super::role::{First, KIND, Published, PublisherRole, Received, SubscriberRole, topic_config};
-use tickpath_harness::quiet::Quiet;
-use tickpath_harness::samples::{save, save_gaps, touched_rows};
-use tickpath_harness::targets::is_log;
-use tickpath_harness::{LabError, Parent, Role};
+use tickpath_lab_harness::quiet::Quiet;
+use tickpath_lab_harness::samples::{save, save_gaps, touched_rows};
+use tickpath_lab_harness::targets::is_log;
+use tickpath_lab_harness::{LabError, Parent, Role};
 
 impl Role for PublisherRole {
     const NAME: &'static str = "publisher";

@@ -4,9 +4,9 @@ use std::rc::Rc;
 
 use super::client::{ForeignClient, Listed, channel_url};
 use super::role::{PublisherRole, SubscriberRole};
-use tickpath_harness::{Child, Lab, LabError};
-use tickpath_result::Run;
-use tickpath_scratch::go::Go;
+use tickpath_lab_harness::{Child, Lab, LabError};
+use tickpath_lab_result::Run;
+use tickpath_lab_tools::go::Go;
 
 /// The name of this client in results and on the command line.
 const NAME: &str = "go-redis";

@@ -2,9 +2,9 @@
 
 use super::settings::Settings;
 use super::steady::run;
-use tickpath_harness::digits::round_down;
-use tickpath_harness::targets::is_log;
-use tickpath_harness::{Lab, LabError};
+use tickpath_lab_harness::digits::round_down;
+use tickpath_lab_harness::targets::is_log;
+use tickpath_lab_harness::{Lab, LabError};
 
 /// Messages of the probe that finds a target's speed.
 const PROBE: u64 = 500;

@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use super::client::{ForeignClient, Listed, channel_url};
 use super::role::{PublisherRole, SubscriberRole, topic_config};
-use tickpath_harness::{Child, Lab, LabError};
-use tickpath_result::Run;
-use tickpath_scratch::python::Python;
-use tickpath_scratch::scripts::{Library, RECONNECTS};
+use tickpath_lab_harness::{Child, Lab, LabError};
+use tickpath_lab_result::Run;
+use tickpath_lab_tools::python::Python;
+use tickpath_lab_tools::scripts::{Library, RECONNECTS};
 
 /// The script of both ends, and one module per library.
 const PUBSUB: (&str, &str) = ("pubsub.py", include_str!("../python/pubsub.py"));

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use tickpath_bus::{Policy, Subscriber, TopicConfig};
-use tickpath_harness::arrivals::Arrivals;
-use tickpath_harness::rules::{refuse_disorder, refuse_loss, tell_reconnects};
-use tickpath_harness::targets::is_log;
-use tickpath_harness::{Lab, LabError, Thread};
-use tickpath_result::{Counts, Run};
+use tickpath_lab_harness::arrivals::Arrivals;
+use tickpath_lab_harness::rules::{refuse_disorder, refuse_loss, tell_reconnects};
+use tickpath_lab_harness::targets::is_log;
+use tickpath_lab_harness::{Lab, LabError, Thread};
+use tickpath_lab_result::{Counts, Run};
 
 /// The kind of a benchmark's messages.
 pub(super) const KIND: u8 = 200;

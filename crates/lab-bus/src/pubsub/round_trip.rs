@@ -15,11 +15,11 @@ use tickpath_clock::{Clock, HostClock};
 use super::ends::{SequenceTracker, word};
 use super::role::{KIND, Received, topic_config, topic_name};
 use super::settings::{Settings, check, described, policy};
-use tickpath_harness::rules::tell_reconnects;
-use tickpath_harness::samples::{Samples, load, save};
-use tickpath_harness::targets::Removed;
-use tickpath_harness::{Around, Lab, LabError, Parent, Role, Thread};
-use tickpath_result::Run;
+use tickpath_lab_harness::rules::tell_reconnects;
+use tickpath_lab_harness::samples::{Samples, load, save};
+use tickpath_lab_harness::targets::Removed;
+use tickpath_lab_harness::{Around, Lab, LabError, Parent, Role, Thread};
+use tickpath_lab_result::Run;
 
 /// Max time of an answer.
 const PATIENCE_NS: i64 = 5_000_000_000;
@@ -69,7 +69,7 @@ impl Role for PongRole {
 
 /// Sends messages and awaits answers for `seconds`, or until the count is reached.
 pub fn round_trip(lab: &Lab<'_>, settings: &Settings, seconds: f64) -> Result<Run, LabError> {
-    lab.step(&format!("pubsub {} round trips", tickpath_result::without_login(&settings.target)), seconds)?;
+    lab.step(&format!("pubsub {} round trips", tickpath_bus::url::without_login(&settings.target)), seconds)?;
     check(settings, Some("round-trip"))?;
     let settings = &Settings { rate: Some(1.0), readers: 1, batch: 1, ..settings.clone() };
     let settings = &Settings { policy: Some(policy(settings)?), ..settings.clone() };

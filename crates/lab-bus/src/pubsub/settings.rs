@@ -7,9 +7,9 @@ use tickpath_clock::{Priority, Wait};
 
 use super::client::ForeignClient;
 use super::role::{PublisherRole, SubscriberRole};
-use tickpath_harness::arrivals::Arrivals;
-use tickpath_harness::{Lab, LabError, Thread};
-use tickpath_result::{Phase, Run};
+use tickpath_lab_harness::arrivals::Arrivals;
+use tickpath_lab_harness::{Lab, LabError, Thread};
+use tickpath_lab_result::{Phase, Run};
 
 /// Min payload: the send time and the number.
 const LEAST_BYTES: usize = 16;

@@ -1,9 +1,9 @@
 //! Search for the highest rate at which a target keeps a promise.
 
-use tickpath_compare::{Promise, Search};
-use tickpath_harness::{Lab, LabError, keep};
-use tickpath_report::figure;
-use tickpath_result::{ResultFile, Run, short_name};
+use tickpath_lab_compare::{Promise, Search};
+use tickpath_lab_harness::{Lab, LabError, keep};
+use tickpath_lab_report::figure;
+use tickpath_lab_result::{ResultFile, Run, short_name};
 
 use super::{Settings, run as steady};
 

@@ -7,16 +7,17 @@ use tickpath_clock::{Calibration, Cause, Clock, Gap, Wait};
 
 use super::role::{Published, Received, topic_name};
 use super::settings::{Settings, check, described, policy, roles};
-use tickpath_harness::attribution::{
+use tickpath_bus::url::without_login;
+use tickpath_lab_harness::attribution::{
     drop_attribution, stood_still_ns, tell_standstills, void_attribution, with_whole_stops, within,
 };
-use tickpath_harness::rules::{
+use tickpath_lab_harness::rules::{
     refuse_disorder, refuse_loss, refuse_starved, tell_lateness, tell_receiver_cpu, tell_reconnects,
 };
-use tickpath_harness::samples::{Samples, load, load_gaps};
-use tickpath_harness::targets::{Removed, is_log};
-use tickpath_harness::{Around, Lab, LabError, host};
-use tickpath_result::{Run, without_login};
+use tickpath_lab_harness::samples::{Samples, load, load_gaps};
+use tickpath_lab_harness::targets::{Removed, is_log};
+use tickpath_lab_harness::{Around, Lab, LabError, host};
+use tickpath_lab_result::Run;
 
 /// Topics and processes of a run, right before its first message.
 #[derive(Debug)]

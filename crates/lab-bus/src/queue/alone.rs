@@ -9,9 +9,9 @@ use super::pusher::FULL_NS;
 use super::queues::{config, drops, refuse_waiting};
 use super::record::{KIND, LEAST_BYTES, Records};
 use super::settings::check_batch;
-use tickpath_harness::LabError;
-use tickpath_report::{count, figure};
-use tickpath_result::without_login;
+use tickpath_bus::url::without_login;
+use tickpath_lab_harness::LabError;
+use tickpath_lab_report::{count, figure};
 
 /// Max duration of a puller.
 const MOST_NS: i64 = 600_000_000_000;

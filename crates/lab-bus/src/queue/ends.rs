@@ -7,8 +7,8 @@ use super::pusher::{Pushed, QueuePusherRole};
 use super::queues::Queues;
 use super::rows::{puller_file, pusher_file};
 use super::settings::Settings;
-use tickpath_harness::{Child, Lab, LabError, Thread};
-use tickpath_result::Software;
+use tickpath_lab_harness::{Child, Lab, LabError, Thread};
+use tickpath_lab_result::Software;
 
 /// The processes of a run.
 pub(super) struct Ends {

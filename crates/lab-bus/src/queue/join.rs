@@ -7,10 +7,10 @@ use super::pusher::intended;
 use super::rows::{PullerRows, Rows};
 use super::settings::{Client, Settings};
 use super::{series, verdict};
-use tickpath_harness::rules::tell_lateness;
-use tickpath_harness::samples::Samples;
-use tickpath_harness::{Lab, LabError};
-use tickpath_result::{Actor, Counts, Phase, Run};
+use tickpath_lab_harness::rules::tell_lateness;
+use tickpath_lab_harness::samples::Samples;
+use tickpath_lab_harness::{Lab, LabError};
+use tickpath_lab_result::{Actor, Counts, Phase, Run};
 
 /// Assembles the run from all rows and reports.
 pub(super) fn assemble(lab: &Lab<'_>, settings: &Settings, outcome: &Outcome) -> Result<Run, LabError> {

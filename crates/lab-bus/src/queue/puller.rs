@@ -9,9 +9,9 @@ use tickpath_clock::{Clock, HostClock, Wait};
 use super::queues::config;
 use super::record;
 use super::rows::numbers_file;
-use tickpath_harness::quiet::Quiet;
-use tickpath_harness::samples::{save, touched_rows};
-use tickpath_harness::{LabError, Parent, Role, Thread};
+use tickpath_lab_harness::quiet::Quiet;
+use tickpath_lab_harness::samples::{save, touched_rows};
+use tickpath_lab_harness::{LabError, Parent, Role, Thread};
 
 /// Max wait of a puller for its remaining messages after the pusher has ended, and the wait of a puller that cannot
 /// know their number.

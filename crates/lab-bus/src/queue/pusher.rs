@@ -10,8 +10,8 @@ use tickpath_clock::{Calibration, Clock, HostClock, Lateness, Pacer, Wait};
 
 use super::queues::config;
 use super::record::{KIND, Records};
-use tickpath_harness::samples::{save, touched_rows};
-use tickpath_harness::{LabError, Parent, Role, Thread};
+use tickpath_lab_harness::samples::{save, touched_rows};
+use tickpath_lab_harness::{LabError, Parent, Role, Thread};
 
 /// Time between the `go` command and the first message's time.
 const RUN_UP_NS: u64 = 1_000_000;

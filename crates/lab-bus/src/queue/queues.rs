@@ -6,9 +6,9 @@ use tickpath_bus::{ConnectError, Connection, Delivery, QueueConfig};
 use tickpath_clock::{Clock, HostClock, sleep_ns};
 
 use super::settings::Settings;
-use tickpath_harness::targets::is_log;
-use tickpath_harness::{Lab, LabError};
-use tickpath_result::without_login;
+use tickpath_bus::url::without_login;
+use tickpath_lab_harness::targets::is_log;
+use tickpath_lab_harness::{Lab, LabError};
 
 /// Capacity of a bounded queue in bytes, and its min capacity in messages, however long.
 const CAPACITY_BYTES: usize = 16 << 20;

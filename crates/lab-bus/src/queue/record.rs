@@ -5,7 +5,7 @@
 //!           └ 10 digits               └ microseconds
 //! ```
 
-use tickpath_harness::random::Random;
+use tickpath_lab_harness::random::Random;
 
 /// The kind of a benchmark's messages.
 pub(super) const KIND: u8 = 200;

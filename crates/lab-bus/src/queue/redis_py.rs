@@ -8,10 +8,10 @@ use super::ends::Ends;
 use super::puller::{PATIENCE_NS, QUIET_NS};
 use super::rows::{numbers_file, puller_file, pusher_file};
 use super::settings::{RedisPy, Settings};
-use tickpath_harness::{Lab, LabError};
-use tickpath_result::Software;
-use tickpath_scratch::python::Python;
-use tickpath_scratch::scripts::RECONNECTS;
+use tickpath_lab_harness::{Lab, LabError};
+use tickpath_lab_result::Software;
+use tickpath_lab_tools::python::Python;
+use tickpath_lab_tools::scripts::RECONNECTS;
 
 /// The scripts, and the module that both import.
 const PUSHER: (&str, &str) = ("queue_pusher.py", include_str!("../python/queue_pusher.py"));

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use super::settings::Settings;
-use tickpath_harness::samples::load;
-use tickpath_harness::{Lab, LabError};
+use tickpath_lab_harness::samples::load;
+use tickpath_lab_harness::{Lab, LabError};
 
 /// Recorded rows of all processes, in ticks of the same clock.
 pub(super) struct Rows {

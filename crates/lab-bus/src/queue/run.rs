@@ -6,8 +6,9 @@ use super::ends::Ends;
 use super::queues::Queues;
 use super::settings::{Client, Settings, USUAL_S};
 use super::{join, redis_py};
-use tickpath_harness::{Around, Lab, LabError};
-use tickpath_result::{Run, without_login};
+use tickpath_bus::url::without_login;
+use tickpath_lab_harness::{Around, Lab, LabError};
+use tickpath_lab_result::Run;
 
 /// Runs once and adds the run to `runs`. A run that broke off is added too, with its measurements and marked invalid,
 /// before its error is returned.

@@ -3,7 +3,7 @@
 use tickpath_clock::Calibration;
 
 use super::rows::Rows;
-use tickpath_result::Series;
+use tickpath_lab_result::Series;
 
 /// Interval between two values.
 const STEP_NS: u64 = 100_000_000;

@@ -4,11 +4,11 @@ use tickpath_bus::{Connection, Delivery};
 use tickpath_clock::Wait;
 
 use super::record::LEAST_BYTES;
-use tickpath_harness::LabError;
-use tickpath_harness::targets::is_log;
-use tickpath_result::Params;
-use tickpath_result::short_name;
-use tickpath_result::without_login;
+use tickpath_bus::url::without_login;
+use tickpath_lab_harness::LabError;
+use tickpath_lab_harness::targets::is_log;
+use tickpath_lab_result::Params;
+use tickpath_lab_result::short_name;
 
 /// Default time for a slow target, in seconds.
 pub const USUAL_S: f64 = 4.0;

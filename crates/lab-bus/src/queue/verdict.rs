@@ -5,9 +5,9 @@ use tickpath_clock::Calibration;
 
 use super::ends::Outcome;
 use super::settings::{Client, PullVariant, Settings};
-use tickpath_harness::rules::{refuse_loss, tell_reconnects};
-use tickpath_report::{count, figure};
-use tickpath_result::Run;
+use tickpath_lab_harness::rules::{refuse_loss, tell_reconnects};
+use tickpath_lab_report::{count, figure};
+use tickpath_lab_result::Run;
 
 /// Min share of the messages that pullers have to have pulled by the last push in order to keep up.
 const KEPT_UP: f64 = 0.95;
@@ -145,7 +145,7 @@ fn remarks(settings: &Settings, outcome: &Outcome) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use tickpath_clock::Wait;
-    use tickpath_result::Software;
+    use tickpath_lab_result::Software;
 
     use super::*;
     use crate::queue::puller::Pulled;

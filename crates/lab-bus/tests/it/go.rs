@@ -5,10 +5,10 @@ use std::process::Command;
 use std::rc::Rc;
 
 use tickpath_clock::{HostClock, Wait};
-use tickpath_harness::{Child, Lab, LabError, Progress};
 use tickpath_lab_bus::pubsub::{ForeignClient, PublisherRole, Settings, SubscriberRole, cold, pairs, run};
-use tickpath_result::Run;
-use tickpath_scratch::redis::{Server, ServerSettings};
+use tickpath_lab_harness::{Child, Lab, LabError, Progress};
+use tickpath_lab_result::Run;
+use tickpath_lab_tools::redis::{Server, ServerSettings};
 
 struct Silent;
 

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use tickpath_clock::{HostClock, Wait};
-use tickpath_harness::arrivals::Arrivals;
-use tickpath_harness::{Lab, LabError, Progress};
 use tickpath_lab_bus::pubsub::{Pair, Settings, cold, pairs, run};
-use tickpath_scratch::redis::{Server, ServerSettings};
+use tickpath_lab_harness::arrivals::Arrivals;
+use tickpath_lab_harness::{Lab, LabError, Progress};
+use tickpath_lab_tools::redis::{Server, ServerSettings};
 
 struct Silent;
 

@@ -1,6 +1,6 @@
 //! The changes that the demo measures, and its finds beside the result.
 
-use tickpath_harness::others::Busy;
+use tickpath_lab_harness::others::Busy;
 
 /// Ticks a second that Python over a broker can sustain too; both sides of a comparison get the same.
 pub(super) const COMPARED_RATE: f64 = 1_000.0;

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use tickpath_harness::others::in_words;
-use tickpath_report::{duration, path_picture, wrapped};
-use tickpath_result::{Comparison, Phase, ResultFile, Run};
+use tickpath_lab_harness::others::in_words;
+use tickpath_lab_report::{duration, path_picture, wrapped};
+use tickpath_lab_result::{Comparison, Phase, ResultFile, Run};
 
 use super::found::{COMPARED_RATE, Change, Found};
 
@@ -318,8 +318,8 @@ fn venue(result: &ResultFile) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use tickpath_harness::others::Busy;
-    use tickpath_result::Hop;
+    use tickpath_lab_harness::others::Busy;
+    use tickpath_lab_result::Hop;
 
     use super::*;
 

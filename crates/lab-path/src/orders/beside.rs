@@ -3,14 +3,14 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::{Deserialize, Serialize};
-use tickpath_client::{Client, Since};
 use tickpath_clock::{Clock, HostClock, sleep_ns};
 use tickpath_market::{ClientOrderId, NewOrder, Request};
+use tickpath_oms_client::{Client, Since};
 
 use super::login::{Login, PATIENCE_NS, day_of, hear, log_in};
 use super::settings::{Beside, Settings};
 use crate::trade::{BESIDE_USER, OrderSpec};
-use tickpath_harness::{LabError, Parent, Role};
+use tickpath_lab_harness::{LabError, Parent, Role};
 
 const BESIDE_GROUP: u64 = 70;
 

@@ -6,19 +6,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use tickpath_client::Since;
 use tickpath_clock::{Clock, HostClock, Pacer, Rest, Wait, sleep_ns, yield_now};
 use tickpath_log::Writer;
 use tickpath_market::{CancelOrder, ClientOrderId, Kind, NewOrder, Price, Quantity, Request, SymbolId, TopOfBook};
+use tickpath_oms_client::Since;
 use zerocopy::IntoBytes;
 
 use super::login::{Login, log_in};
 use super::plan::Batch;
 use super::route::{ReportKind, Route};
 use crate::trade::{SYMBOL, market_config};
-use tickpath_harness::parent::{Heard, Parent};
-use tickpath_harness::samples::{save, touched_rows};
-use tickpath_harness::{LabError, Role, Thread};
+use tickpath_lab_harness::parent::{Heard, Parent};
+use tickpath_lab_harness::samples::{save, touched_rows};
+use tickpath_lab_harness::{LabError, Role, Thread};
 
 /// Role of a client that sends batches of orders.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use crate::clients::Client;
-use tickpath_compare::{Against, Line, against_first, place, table, value as figure};
-use tickpath_result::{Comparison, Run};
+use tickpath_lab_compare::{Against, Line, against_first, place, table, value as figure};
+use tickpath_lab_result::{Comparison, Run};
 
 /// Settings that took turns, each with the hops that are compared.
 const TURNS: [(&str, &[&str]); 5] = [
@@ -86,7 +86,7 @@ mod tests {
     use tickpath_clock::Calibration;
 
     use super::*;
-    use tickpath_harness::samples::Samples;
+    use tickpath_lab_harness::samples::Samples;
 
     /// Builds a run whose hops all take `ns`.
     fn run(target: &str, sessions: u64, repeat: u32, ns: u64) -> Run {

@@ -1,7 +1,7 @@
 //! Whole days: a day that a client requests, and a day after which an OMS is killed.
 
-use tickpath_client::Since;
 use tickpath_clock::{Clock, HostClock};
+use tickpath_oms_client::Since;
 
 use super::evaluation::bare_run;
 use super::group::{RESTART_GROUP, RESUME_GROUP};
@@ -10,10 +10,10 @@ use super::plan::Batch;
 use super::settings::{Settings, check};
 use super::system::{Load, System};
 use crate::analyse;
-use tickpath_harness::host::on_cpu;
-use tickpath_harness::rules::refuse_loss;
-use tickpath_harness::{Around, Lab, LabError};
-use tickpath_result::{Counts, Run};
+use tickpath_lab_harness::host::on_cpu;
+use tickpath_lab_harness::rules::refuse_loss;
+use tickpath_lab_harness::{Around, Lab, LabError};
+use tickpath_lab_result::{Counts, Run};
 
 /// Measures the time until a client that lacks a day of `reports` reports is live again.
 pub fn resume(lab: &Lab<'_>, settings: &Settings, reports: u64) -> Result<Run, LabError> {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use tickpath_clock::{Clock, Gap, Wait};
-use tickpath_oms::AckLevel;
+use tickpath_oms_runtime::AckLevel;
 
 use super::client::{Answered, DENIED};
 use super::plan::Batch;
@@ -12,12 +12,12 @@ use super::system::gaps_file;
 use crate::analyse::{self, Departed, Group, Journal};
 use crate::clients::Client;
 use crate::sends::Sends;
-use tickpath_harness::attribution::{drop_attribution, tell_standstills, void_attribution, within};
-use tickpath_harness::memory::{self, Resident};
-use tickpath_harness::rules::{refuse_loss, refuse_starved, tell_receiver_cpu};
-use tickpath_harness::samples::{Samples, load, load_gaps};
-use tickpath_harness::{Lab, LabError};
-use tickpath_result::{Counts, Run};
+use tickpath_lab_harness::attribution::{drop_attribution, tell_standstills, void_attribution, within};
+use tickpath_lab_harness::memory::{self, Resident};
+use tickpath_lab_harness::rules::{refuse_loss, refuse_starved, tell_receiver_cpu};
+use tickpath_lab_harness::samples::{Samples, load, load_gaps};
+use tickpath_lab_harness::{Lab, LabError};
+use tickpath_lab_result::{Counts, Run};
 
 /// Min orders of a burst for a rate.
 const LEAST_RATED: u64 = 100;
@@ -301,9 +301,9 @@ fn told_of(run: &mut Run, batch: &Batch, answered: &Answered) {
 /// Measures the rate at which a restart replays this journal.
 fn replay_rate(lab: &Lab<'_>, journal: &std::path::Path, expected: usize) -> Result<f64, LabError> {
     let place = tickpath_log::Place::folder(journal);
-    let mut core = tickpath_orders::Core::new(tickpath_orders::Config { expected_orders: expected, key: 0 });
+    let mut core = tickpath_oms_core::Core::new(tickpath_oms_core::Config { expected_orders: expected, key: 0 });
     let from = lab.clock.ticks();
-    let replayed = tickpath_oms::journal::replay(&place, &mut core, |_, _| {}).map_err(LabError::other)?;
+    let replayed = tickpath_oms_runtime::journal::replay(&place, &mut core, |_, _| {}).map_err(LabError::other)?;
     let ns = lab.clock.ns_between(from, lab.clock.ticks());
     Ok(replayed.inputs as f64 * 1e9 / ns as f64)
 }

@@ -8,12 +8,12 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use tickpath_clock::{Clock, HostClock, Wait, pin_to_cpu};
 use tickpath_market::{Kind, NewOrder};
-use tickpath_session::write_frame;
+use tickpath_oms_protocol::write_frame;
 use zerocopy::IntoBytes;
 
 use super::settings::Settings;
-use tickpath_harness::samples::{Samples, load, save};
-use tickpath_harness::{Lab, LabError, Parent, Role, Thread};
+use tickpath_lab_harness::samples::{Samples, load, save};
+use tickpath_lab_harness::{Lab, LabError, Parent, Role, Thread};
 
 /// Interval between two sends where the orders have no pace.
 const INTERVAL_NS: u64 = 20_000;

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use tickpath_client::{Client, Config, Since};
+use tickpath_oms_client::{Client, Config, Since};
 
 use super::route::hear_socket;
-use tickpath_harness::LabError;
+use tickpath_lab_harness::LabError;
 
 /// Max time without reports; after it none will arrive.
 pub(super) const PATIENCE_NS: i64 = 30_000_000_000;

@@ -10,8 +10,8 @@ use super::login::Login;
 use super::plan::plan;
 use super::settings::Settings;
 use crate::clients::spawn_script;
-use tickpath_harness::{Child, Lab, LabError, Thread};
-use tickpath_scratch::python::Python;
+use tickpath_lab_harness::{Child, Lab, LabError, Thread};
+use tickpath_lab_tools::python::Python;
 
 /// The client in Python.
 const SCRIPT: (&str, &str) = ("bench_orders.py", include_str!("../python/bench_orders.py"));

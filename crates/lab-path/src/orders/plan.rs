@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::group::group_name;
 use super::settings::{Settings, Target};
-use tickpath_result::Phase;
+use tickpath_lab_result::Phase;
 
 /// Sizes of the groups g1 … g6 and d1 … d6.
 const SIZES: [u64; 6] = [1, 10, 100, 1_000, 10_000, 100_000];
@@ -107,7 +107,7 @@ fn whole_plan(full: bool) -> Vec<Batch> {
 #[cfg(test)]
 mod tests {
     use tickpath_clock::{Priority, Wait};
-    use tickpath_oms::{AckLevel, Layout};
+    use tickpath_oms_runtime::{AckLevel, Layout};
 
     use super::*;
     use crate::orders::OrderSpec;

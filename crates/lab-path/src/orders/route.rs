@@ -1,14 +1,14 @@
 //! The route of a session's requests to the OMS and of its reports back: a pair of lanes, or a socket.
 
-use tickpath_client::{Client, Event, SendError};
 use tickpath_clock::Calibration;
 use tickpath_log::{Next, PublishError};
 use tickpath_market::{ClientOrderId, ExecType, ExecutionReport, Kind, OrderDenied, Request};
-use tickpath_oms::SessionLanes;
+use tickpath_oms_client::{Client, Event, SendError};
+use tickpath_oms_runtime::SessionLanes;
 use zerocopy::FromBytes;
 
 use crate::trade::lanes;
-use tickpath_harness::LabError;
+use tickpath_lab_harness::LabError;
 
 /// The route of a session.
 pub(super) enum Route {

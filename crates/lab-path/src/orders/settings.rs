@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use tickpath_clock::{Priority, Wait};
-use tickpath_oms::{AckLevel, Layout};
+use tickpath_oms_runtime::{AckLevel, Layout};
 
 use super::login::Login;
 use crate::clients::Client;
 use crate::trade::OrderSpec;
-use tickpath_harness::{Lab, LabError};
+use tickpath_lab_harness::{Lab, LabError};
 
 /// Max sessions of a client.
 pub const MOST_SESSIONS: u16 = 10_000;

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tickpath_clock::{Clock, Priority};
 use tickpath_log::Writer;
-use tickpath_meter::Meters;
-use tickpath_oms::AckLevel;
+use tickpath_oms_runtime::AckLevel;
+use tickpath_oms_runtime::meter::Meters;
 
 use super::beside::BesideRole;
 use super::client::{Answered, ClientRole, Entry, publish_reference};
@@ -17,9 +17,9 @@ use super::settings::{Settings, Target, VenueRoute};
 use super::users::{LANES_SCHEME, USER, login_at, write_users};
 use crate::clients::Client;
 use crate::trade::{BESIDE_USER, ExchangeRole, OmsRole, ServerRole};
-use tickpath_harness::evict::EvictorRole;
-use tickpath_harness::samples::{load, save};
-use tickpath_harness::{Child, Lab, LabError, Thread, memory, remove_topics};
+use tickpath_lab_harness::evict::EvictorRole;
+use tickpath_lab_harness::samples::{load, save};
+use tickpath_lab_harness::{Child, Lab, LabError, Thread, memory, remove_topics};
 
 /// Max bytes of an order in the journal, for reserving.
 const JOURNAL_BYTES: u64 = 256;

@@ -3,10 +3,10 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use tickpath_session::Secret;
+use tickpath_oms_protocol::Secret;
 
 use super::login::Login;
-use tickpath_harness::LabError;
+use tickpath_lab_harness::LabError;
 
 /// Prefix of the URL of a Unix socket that hands out lanes.
 pub(crate) const LANES_SCHEME: &str = "shm+";

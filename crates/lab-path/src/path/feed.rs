@@ -10,9 +10,9 @@ use tickpath_clock::{Clock, HostClock, Lateness, Pacer, Rest, Wait};
 use tickpath_market::replay::{Event, Pace, Recording, Tally};
 
 use crate::trade::{Exchange, ExchangeRole};
-use tickpath_harness::arrivals::Arrivals;
-use tickpath_harness::samples::{save, save_gaps, touched_rows};
-use tickpath_harness::{LabError, Parent, Role, Thread};
+use tickpath_lab_harness::arrivals::Arrivals;
+use tickpath_lab_harness::samples::{save, save_gaps, touched_rows};
+use tickpath_lab_harness::{LabError, Parent, Role, Thread};
 
 /// Role of the feed: publishes ticks of a recording.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -5,17 +5,17 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use tickpath_bus::{Event as BusEvent, Gap as Loss, Start, Subscriber, connect};
-use tickpath_client::{SendError, Since};
 use tickpath_clock::{Clock, HostClock, yield_now};
 use tickpath_market::{AccountId, Request};
+use tickpath_oms_client::{SendError, Since};
 
 use crate::analyse::Group;
 use crate::decision::{Decision, Tick};
 use crate::orders::{Login, ReportKind, hear_socket, log_in};
 use crate::strategy::{QUIET_NS, Traded};
-use tickpath_harness::quiet::Quiet;
-use tickpath_harness::samples::{save, touched_rows};
-use tickpath_harness::{LabError, Parent, Role, Thread};
+use tickpath_lab_harness::quiet::Quiet;
+use tickpath_lab_harness::samples::{save, touched_rows};
+use tickpath_lab_harness::{LabError, Parent, Role, Thread};
 
 /// The same strategy in Python.
 pub(super) const SCRIPT: (&str, &str) = ("bench_strategy.py", include_str!("../python/bench_strategy.py"));
@@ -95,7 +95,7 @@ fn strategy(role: &StrategyRole, parent: &Parent) -> Result<(), LabError> {
 
 struct Strategy {
     clock: HostClock,
-    client: Box<tickpath_client::Client>,
+    client: Box<tickpath_oms_client::Client>,
     decision: Decision,
     /// The stamp of each tick, in order of arrival.
     ticks: Vec<[u64; 1]>,

@@ -1,8 +1,8 @@
 //! Rules that make a run of `path` invalid: its feed did not keep its times, or its latencies miss requested ticks or
 //! orders.
 
-use tickpath_harness::rules::{refuse_disorder, refuse_loss, tell_reconnects};
-use tickpath_result::Run;
+use tickpath_lab_harness::rules::{refuse_disorder, refuse_loss, tell_reconnects};
+use tickpath_lab_result::Run;
 
 use super::feed::Fed;
 use crate::strategy::Traded;

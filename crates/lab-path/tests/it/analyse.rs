@@ -4,13 +4,13 @@ use std::path::Path;
 
 use tickpath_clock::Calibration;
 use tickpath_lab_path::analyse;
+use tickpath_lab_result::Run;
 use tickpath_log::{Config, Place};
 use tickpath_market::{
     AccountId, ClientOrderId, NewOrder, OrderType, Price, Quantity, Request, Side, SymbolId, TimeInForce, VenueId,
 };
-use tickpath_oms::journal::Journal;
-use tickpath_orders::{ALL_ACCOUNTS, AccountLimits, Boot, Departure, Envelope, Grant, Input, Instrument, Line};
-use tickpath_result::Run;
+use tickpath_oms_core::{ALL_ACCOUNTS, AccountLimits, Boot, Departure, Envelope, Grant, Input, Instrument, Line};
+use tickpath_oms_runtime::journal::Journal;
 
 const VENUE: VenueId = VenueId(1);
 const SYMBOL: SymbolId = SymbolId(0);

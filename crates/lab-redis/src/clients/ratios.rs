@@ -1,8 +1,8 @@
 //! Ratios between the clients, over all repetitions.
 
 use super::Client;
-use tickpath_compare::{Line, table};
-use tickpath_result::{Comparison, Run, firsts};
+use tickpath_lab_compare::{Line, table};
+use tickpath_lab_result::{Comparison, Run, firsts};
 
 /// The figure that the ratios compare.
 const FIGURE: &str = "throughput_per_s";

@@ -3,8 +3,8 @@
 
 use super::server::{Target, moved};
 use super::settings::Settings;
-use tickpath_harness::proxy::{self, Proxy};
-use tickpath_harness::{Lab, LabError};
+use tickpath_lab_harness::proxy::{self, Proxy};
+use tickpath_lab_harness::{Lab, LabError};
 
 /// The added round trips where the settings name none.
 const NEAR: &[f64] = &[0.0];

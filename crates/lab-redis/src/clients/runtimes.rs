@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use tickpath_clock::{Calibration, Clock};
-use tickpath_harness::{Child, Lab, LabError};
-use tickpath_result::Software;
-use tickpath_scratch::go::{Go, GoError};
-use tickpath_scratch::python::Python;
+use tickpath_lab_harness::{Child, Lab, LabError};
+use tickpath_lab_result::Software;
+use tickpath_lab_tools::go::{Go, GoError};
+use tickpath_lab_tools::python::Python;
 
 use super::client::{Client, Runs};
 use super::role::SetGetRole;

@@ -11,9 +11,9 @@ use tickpath_clock::{Clock, HostClock, pin_to_cpu};
 
 use super::client::{Client, Runs, Work};
 use super::role::{Outcome, SetGetRole};
-use tickpath_harness::LabError;
-use tickpath_harness::Parent;
-use tickpath_harness::samples::{save, touched_rows};
+use tickpath_lab_harness::LabError;
+use tickpath_lab_harness::Parent;
+use tickpath_lab_harness::samples::{save, touched_rows};
 
 /// All clients of the crate redis: a command at a time; both commands of a pair in a pipeline; and on tokio with a
 /// single thread, whose workers share a connection.

@@ -8,10 +8,10 @@ use redis::{Connection, RedisResult};
 
 use super::settings::Settings;
 use crate::address::Address;
-use tickpath_harness::{Lab, LabError, host, proxy};
-use tickpath_result::{Software, median};
-use tickpath_scratch::about::{PATIENCE, dial, no_answer, others};
-use tickpath_scratch::redis::{Server, ServerSettings};
+use tickpath_lab_harness::{Lab, LabError, host, proxy};
+use tickpath_lab_result::{Software, median};
+use tickpath_lab_tools::about::{PATIENCE, dial, no_answer, others};
+use tickpath_lab_tools::redis::{Server, ServerSettings};
 
 /// Keys per command.
 const BATCH: u64 = 1_000;

@@ -2,9 +2,9 @@
 
 use super::client::{Client, Runs};
 use crate::address::Address;
-use tickpath_harness::LabError;
-use tickpath_harness::proxy::MOST_RTT_MS;
-use tickpath_result::ResultFile;
+use tickpath_lab_harness::LabError;
+use tickpath_lab_harness::proxy::MOST_RTT_MS;
+use tickpath_lab_result::ResultFile;
 
 /// Settings of `clients`.
 #[derive(Debug, Clone)]

@@ -14,9 +14,9 @@ use super::assemble::{OF_CLIENT, OF_SERVER, describe, per_command};
 use super::target::Key;
 use super::usage::Usage;
 use super::{Client, Command, Part, Settings, run};
-use tickpath_compare::{Line, in_turn, table};
-use tickpath_harness::{Around, Lab, LabError};
-use tickpath_result::{Comparison, Counts, Hop, Run};
+use tickpath_lab_compare::{Line, in_turn, table};
+use tickpath_lab_harness::{Around, Lab, LabError};
+use tickpath_lab_result::{Comparison, Counts, Hop, Run};
 
 /// The compared cases: every depth with every number of connections and every command.
 const DEPTHS: [u64; 3] = [1, 10, 100];

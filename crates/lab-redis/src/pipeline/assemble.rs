@@ -8,10 +8,10 @@ use super::command::VALUE;
 use super::load::LoadReport;
 use super::usage::Usage;
 use super::{Client, Settings};
-use tickpath_harness::attribution::drop_attribution;
-use tickpath_harness::samples::{Samples, load};
-use tickpath_harness::{Lab, LabError};
-use tickpath_result::{Counts, Run};
+use tickpath_lab_harness::attribution::drop_attribution;
+use tickpath_lab_harness::samples::{Samples, load};
+use tickpath_lab_harness::{Lab, LabError};
+use tickpath_lab_result::{Counts, Run};
 
 /// Costs of a command for the server and for the client, in the order of [`Usage`].
 pub(super) const OF_SERVER: [&str; 3] =

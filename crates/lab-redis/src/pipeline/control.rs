@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 
 use super::command::encode;
 use crate::address::{Address, Stream};
-use tickpath_harness::LabError;
+use tickpath_lab_harness::LabError;
 
 /// Max accepted length of a line and of a payload, in bytes.
 const MOST_LINE_BYTES: u64 = 8 << 10;

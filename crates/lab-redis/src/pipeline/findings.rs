@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::{BATCH, Command, LONG, Part};
-use tickpath_compare::{Line, table};
-use tickpath_report::duration;
-use tickpath_result::{Comparison, Run, median};
+use tickpath_lab_compare::{Line, table};
+use tickpath_lab_report::duration;
+use tickpath_lab_result::{Comparison, Run, median};
 
 /// The share of the best throughput from which a deeper pipeline's gain is not worth its memory.
 const KNEE: f64 = 0.9;

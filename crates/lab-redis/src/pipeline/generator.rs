@@ -1,6 +1,6 @@
 //! The generator's process: it sends batches of commands and receives the replies.
 
-use tickpath_harness::Role;
+use tickpath_lab_harness::Role;
 
 use tickpath_clock::{HostClock, pin_to_cpu};
 
@@ -8,9 +8,9 @@ use super::command::Command;
 use super::load::{Block, Link, PipelineRole, Tally};
 use super::usage::Usage;
 use super::{in_turn, side_by_side};
-use tickpath_harness::LabError;
-use tickpath_harness::Parent;
-use tickpath_harness::samples::save;
+use tickpath_lab_harness::LabError;
+use tickpath_lab_harness::Parent;
+use tickpath_lab_harness::samples::save;
 
 impl Role for PipelineRole {
     const NAME: &'static str = "generator";

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use tickpath_clock::{Clock, HostClock, Lateness};
-use tickpath_harness::LabError;
-use tickpath_harness::samples::touched_rows;
+use tickpath_lab_harness::LabError;
+use tickpath_lab_harness::samples::touched_rows;
 
 use super::command::{Command, encode};
 use super::control::Control;

@@ -17,9 +17,9 @@ use super::control::{Control, Reply};
 use super::replies::{Intake, Replies};
 use super::target::Key;
 use super::{Client, Part, Settings, run};
-use tickpath_compare::in_turn;
-use tickpath_harness::{Lab, LabError, memory};
-use tickpath_result::{Memory, Run, Series};
+use tickpath_lab_compare::in_turn;
+use tickpath_lab_harness::{Lab, LabError, memory};
+use tickpath_lab_result::{Memory, Run, Series};
 
 /// The commands of the long pipeline.
 pub const LONG: u64 = 1_000_000;

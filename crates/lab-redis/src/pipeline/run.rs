@@ -6,8 +6,8 @@ use super::assemble::{assemble, check_number};
 use super::load::{LoadReport, PipelineRole};
 use super::settings::{Client, Settings};
 use super::target::Key;
-use tickpath_harness::{Around, Child, Lab, LabError};
-use tickpath_result::Run;
+use tickpath_lab_harness::{Around, Child, Lab, LabError};
+use tickpath_lab_result::Run;
 
 /// Runs once and adds the run to `runs`, even if it failed in the middle, with its result so far.
 pub fn run(lab: &Lab<'_>, settings: &Settings, runs: &mut Vec<Run>) -> Result<(), LabError> {

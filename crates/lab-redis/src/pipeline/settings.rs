@@ -6,8 +6,8 @@ use std::str::FromStr;
 use super::command::Command;
 use super::load::{MOST_AT_ONCE, Until};
 use super::target::Target;
-use tickpath_harness::LabError;
-use tickpath_scratch::python::Python;
+use tickpath_lab_harness::LabError;
+use tickpath_lab_tools::python::Python;
 
 /// Min commands of a run without a given number of commands.
 const LEAST_COMMANDS: u64 = 10_000;

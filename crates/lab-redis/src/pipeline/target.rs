@@ -6,10 +6,10 @@ use super::command::{Command, LOAD_SCRIPT};
 use super::control::{Control, Reply};
 use super::usage::Usage;
 use crate::address::Address;
-use tickpath_harness::proxy::Proxy;
-use tickpath_harness::{Lab, LabError};
-use tickpath_result::Run;
-use tickpath_scratch::redis::Server;
+use tickpath_lab_harness::proxy::Proxy;
+use tickpath_lab_harness::{Lab, LabError};
+use tickpath_lab_result::Run;
+use tickpath_lab_tools::redis::Server;
 
 /// A server, inspected once.
 #[derive(Debug, Clone)]

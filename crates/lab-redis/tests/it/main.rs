@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use tickpath_harness::{Lab, Progress};
+use tickpath_lab_harness::{Lab, Progress};
 use tickpath_lab_redis::clients::{Client, Settings, run};
-use tickpath_result::ResultFile;
+use tickpath_lab_result::ResultFile;
 
 struct Silent;
 

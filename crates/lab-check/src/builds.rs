@@ -1,0 +1,263 @@
+//! Lies about builds: a build that is called different from itself, and a longer tail that goes unnoticed.
+//!
+//! Real runs of one build are drawn at random into the sides of comparisons, again and again: whatever their noise,
+//! the sides do not differ. Then the tail of one side is stretched.
+
+use tickpath_lab_bus::pubsub::{Settings, run};
+use tickpath_lab_compare::{Judgement, LEAST_IN_TURN, LEVEL, Line, Measured, Pair, Verdict, judge, table, value};
+use tickpath_lab_harness::LabError;
+use tickpath_lab_harness::random::Random;
+use tickpath_lab_result::{Hop, ResultFile, Run, histogram};
+
+use crate::stage::{Finding, Stage};
+
+/// Number of runs to draw from.
+const RUNS: usize = 28;
+
+/// Messages of a run: enough for a 99th percentile.
+const COUNT: u64 = 1_200;
+const RATE: f64 = 4_000.0;
+
+/// Number of comparisons of a build with itself.
+const COMPARISONS: u32 = 40;
+
+/// Pairs of a comparison: the default of `tickpath compare`, and the maximum.
+const PAIRS: usize = 7;
+const MOST_PAIRS: usize = 200;
+
+/// Figures in a table of ratios: as many as keep a level of 95 % with these pairs.
+const FIGURES: [&str; 3] = ["one_way.p50_ns", "one_way.p99_ns", "service.p50_ns"];
+
+/// Factor by which the slower build is slower, and the quantile from which on.
+const SLOWER: f64 = 1.03;
+const TAIL: f64 = 0.985;
+const METRIC: &str = "one_way.p99_ns";
+
+/// Number of comparisons, and how many of them must find the slower build.
+const LOOKS: usize = 10;
+const FINDS: usize = 9;
+
+/// Quantiles of the normal curve: 99 %, which makes nine finds of ten all but sure, and the largest movement of a
+/// table by chance; and the ratio of a median's scatter to a mean's.
+const FOUND: f64 = 2.33;
+const OF_TABLE: f64 = 3.1;
+const OF_MEDIAN: f64 = 1.2533;
+
+pub(crate) fn identical_in_turn(stage: &Stage<'_>) -> Result<Finding, LabError> {
+    identical(stage, "in turn", "stated are at most", |old, new| {
+        let judgement = judged(&Measured::InTurn(pairs(old, new)))?;
+        Ok((judgement.changes.iter().any(|change| change.is_real()), LEVEL))
+    })
+}
+
+/// Compares a build with itself by the table of ratios that the demo, `explain` and the benches print.
+pub(crate) fn identical_ratios(stage: &Stage<'_>) -> Result<Finding, LabError> {
+    identical(stage, "as a table of ratios", "stated are at most", |old, new| {
+        let (old, new) = (as_file(old), as_file(new));
+        let table = table(FIGURES.map(|figure| Line::of_runs("new_to_old", figure, &new.runs, &old.runs)));
+        let excludes_one = |low: Option<f64>, high: Option<f64>| {
+            low.is_some_and(|low| low > 1.0) || high.is_some_and(|high| high < 1.0)
+        };
+        let is_different = table.iter().any(|line| excludes_one(line.low, line.high));
+        let level_percent = table.iter().filter_map(|line| line.level_percent).fold(100.0, f64::min);
+        Ok((is_different, 1.0 - level_percent / 100.0))
+    })
+}
+
+/// Compares a build with itself as two files. No rate is stated for separate files, because the drift between them is
+/// unknown; runs of one hour dealt at random to two files satisfy the assumption of the label swaps.
+pub(crate) fn identical_files(stage: &Stage<'_>) -> Result<Finding, LabError> {
+    let stated = "no rate is stated for files, these may be at most";
+    identical(stage, "as two files of one hour", stated, |old, new| {
+        let judgement = judged(&Measured::Apart(Box::new(Pair { old: as_file(old), new: as_file(new) })))?;
+        Ok((judgement.changes.iter().any(|change| change.is_real()), LEVEL))
+    })
+}
+
+/// Function that compares two sides: whether they are called different, and the stated rate of such false alarms.
+type Differs = fn(Vec<ResultFile>, Vec<ResultFile>) -> Result<(bool, f64), LabError>;
+
+fn identical(stage: &Stage<'_>, how: &str, stated: &str, differs: Differs) -> Result<Finding, LabError> {
+    let runs = stage.runs(measure)?;
+    let mut random = Random::new(1);
+    let (mut alarms, mut level) = (0, 0.0);
+    for _ in 0..COMPARISONS {
+        let mut old = draw_without(&mut random, runs, 2 * PAIRS);
+        let new = old.split_off(PAIRS);
+        let (is_different, at_most) = differs(old, new)?;
+        alarms += u32::from(is_different);
+        level = f64::max(level, at_most);
+    }
+    let most = most_alarms(level);
+    let percent = 100.0 * level;
+    Ok(Finding {
+        planted: format!("one build and itself {how}, {COMPARISONS} times"),
+        reported: format!("called different {alarms} times; {stated} {percent:.0} %, up to {most} by chance"),
+        is_told: alarms <= most,
+    })
+}
+
+/// Returns the largest number of alarms to accept: at this level more occur in at most one of two hundred such rows,
+/// by the binomial distribution, because each comparison is drawn independently.
+fn most_alarms(level: f64) -> u32 {
+    const SELDOM: f64 = 0.005;
+    let odds = level / (1.0 - level);
+    let (mut most, mut chance) = (0, (1.0 - level).powi(COMPARISONS as i32));
+    let mut more = 1.0 - chance;
+    while more > SELDOM && most < COMPARISONS {
+        chance *= odds * f64::from(COMPARISONS - most) / f64::from(most + 1);
+        most += 1;
+        more -= chance;
+    }
+    most
+}
+
+/// Checks that a slower tail is found at the default number of pairs, or reports the number needed here. If that is
+/// too large to try, a build slow enough to be found at the largest number, by the same formula, must be found.
+pub(crate) fn slower_tail(stage: &Stage<'_>) -> Result<Finding, LabError> {
+    let runs = stage.runs(measure)?;
+    let mut random = Random::new(2);
+    let planted = format!("a build that is {:.0} % slower at p99 alone", 100.0 * (SLOWER - 1.0));
+    let usual = finds(&mut random, runs, SLOWER, PAIRS)?;
+    let of = |found: usize, pairs: usize| format!("found in {found} of {LOOKS} comparisons of {pairs} pairs");
+    if usual >= FINDS {
+        return Ok(Finding { planted, reported: of(usual, PAIRS), is_told: true });
+    }
+    let variance = variance(runs);
+    let needed = needed(variance, SLOWER);
+    let (slower, length) = match needed {
+        ..=MOST_PAIRS => (SLOWER, needed),
+        _ => (findable(variance, MOST_PAIRS), MOST_PAIRS),
+    };
+    let found = finds(&mut random, runs, slower, length)?;
+    let reported = format!(
+        "{}; it takes about {needed} here: one that is {:.0} % slower is {}",
+        of(usual, PAIRS),
+        100.0 * (slower - 1.0),
+        of(found, length)
+    );
+    Ok(Finding { planted, reported, is_told: found >= FINDS })
+}
+
+/// Returns the variance of the metric's logarithm from run to run.
+fn variance(runs: &[ResultFile]) -> f64 {
+    let values = runs.iter().flat_map(|result| &result.runs).filter_map(|run| value(run, METRIC));
+    let logs: Vec<f64> = values.map(f64::ln).collect();
+    let mean = logs.iter().sum::<f64>() / logs.len() as f64;
+    logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / logs.len() as f64
+}
+
+/// Returns the number of pairs that finds a build slower by this factor. The median of that many ratios, which scatter
+/// as those of two runs, has to lie beyond the noise floor and beyond the chance movements of a whole table.
+fn needed(variance: f64, slower: f64) -> usize {
+    let error = ((slower / (1.0 + LEAST_IN_TURN)).ln() / FOUND).min(slower.ln() / (FOUND + OF_TABLE));
+    (2.0 * variance * (OF_MEDIAN / error).powi(2)).ceil().max(PAIRS as f64) as usize
+}
+
+/// Returns the inverse of [`needed`]: the factor by which a build must be slower to be found with so many pairs.
+fn findable(variance: f64, pairs: usize) -> f64 {
+    let error = OF_MEDIAN * (2.0 * variance / pairs as f64).sqrt();
+    (error * FOUND + LEAST_IN_TURN.ln_1p()).max(error * (FOUND + OF_TABLE)).exp()
+}
+
+fn finds(random: &mut Random, runs: &[ResultFile], slower: f64, length: usize) -> Result<usize, LabError> {
+    let slowed: Vec<ResultFile> = runs.iter().map(|result| stretched(result.clone(), slower)).collect();
+    let mut found = 0;
+    for _ in 0..LOOKS {
+        let old = draw_with(random, runs, length);
+        let new = draw_with(random, &slowed, length);
+        let judgement = judged(&Measured::InTurn(pairs(old, new)))?;
+        let change = judgement.changes.iter().find(|change| change.metric == METRIC);
+        found += usize::from(change.is_some_and(|change| change.verdict == Verdict::Slower));
+    }
+    Ok(found)
+}
+
+fn judged(measured: &Measured) -> Result<Judgement, LabError> {
+    judge(measured).map_err(|e| LabError::Failed(e.to_string()))
+}
+
+/// Measures valid runs of one build, each a result of its own.
+fn measure(stage: &Stage<'_>) -> Result<Vec<ResultFile>, LabError> {
+    let settings = Settings { rate: Some(RATE), count: COUNT, ..stage.settings("shm://") };
+    let mut results = Vec::new();
+    for _ in 0..2 * RUNS {
+        let run = run(stage.lab, &settings)?;
+        if run.valid {
+            results.push(ResultFile { runs: vec![run], ..ResultFile::new("pubsub", "", "") });
+        }
+        if results.len() == RUNS {
+            return Ok(results);
+        }
+    }
+    let (valid, all) = (results.len(), 2 * RUNS);
+    Err(LabError::Failed(format!("{valid} of {all} runs were valid, too few to compare; leave the machine alone")))
+}
+
+fn pairs(old: Vec<ResultFile>, new: Vec<ResultFile>) -> Vec<Pair> {
+    old.into_iter().zip(new).map(|(old, new)| Pair { old, new }).collect()
+}
+
+/// Returns the runs as repeats of one file.
+fn as_file(results: Vec<ResultFile>) -> ResultFile {
+    let runs = results.into_iter().flat_map(|result| result.runs).zip(1..);
+    let runs = runs.map(|(run, repeat)| Run { repeat, ..run }).collect();
+    ResultFile { runs, ..ResultFile::new("pubsub", "", "") }
+}
+
+/// Returns the result of a build with a longer tail.
+fn stretched(mut result: ResultFile, slower: f64) -> ResultFile {
+    for run in &mut result.runs {
+        run.hops.values_mut().for_each(|hop| *hop = longer(hop, slower));
+    }
+    result
+}
+
+fn longer(hop: &Hop, slower: f64) -> Hop {
+    let Ok(samples) = hop.histogram() else { return hop.clone() };
+    let from = samples.value_at_quantile(TAIL);
+    let mut all = histogram();
+    let mut worst = hop.worst_ns;
+    for sample in samples.iter_recorded() {
+        let (value, times) = (sample.value_iterated_to(), sample.count_at_value());
+        let value = if value >= from { (value as f64 * slower) as u64 } else { value };
+        all.record_n(value, times).expect("an auto-sized histogram takes any value");
+    }
+    worst.iter_mut().for_each(|ns| *ns = (*ns as f64 * slower) as u64);
+    Hop::from_histogram(&all, None, hop.negative, worst)
+}
+
+/// Draws some results, with replacement.
+fn draw_with(random: &mut Random, results: &[ResultFile], count: usize) -> Vec<ResultFile> {
+    (0..count).map(|_| results[random.below(results.len())].clone()).collect()
+}
+
+/// Draws some results, without replacement.
+fn draw_without(random: &mut Random, results: &[ResultFile], count: usize) -> Vec<ResultFile> {
+    let mut places: Vec<usize> = (0..results.len()).collect();
+    for place in 0..count {
+        let other = place + random.below(places.len() - place);
+        places.swap(place, other);
+    }
+    places[..count].iter().map(|&place| results[place].clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_alarms_than_the_level_allows_are_too_many() {
+        for (level, most) in [(0.0, 0), (0.01, 3), (0.05, 6), (0.5, 28)] {
+            assert_eq!(most_alarms(level), most, "{level}");
+        }
+    }
+
+    #[test]
+    fn a_build_that_can_be_found_needs_as_many_pairs_as_it_was_reckoned_with() {
+        for (variance, pairs) in [(0.001, 50), (0.1, 200), (1.0, 200)] {
+            let needed = needed(variance, findable(variance, pairs));
+            assert!((pairs..=pairs + 1).contains(&needed), "{needed} for {pairs}");
+        }
+    }
+}

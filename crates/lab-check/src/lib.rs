@@ -1,0 +1,39 @@
+//! The lies that the instrument must catch, each planted for real, and its reports of them.
+//!
+//! ```text
+//!   publisher ──topic──> tamper: drops, doubles, swaps, holds back ──topic──> subscriber
+//!        │                  │ counts what it did                                  │
+//!        │  hogs, signals, a server that is killed                                │
+//!        └──────────────────┴───── planted | reported | told ─────────────────────┘
+//! ```
+//! A lie is caught if the result reports the planted fault: exactly where the planter counts, and by name elsewhere.
+//! Some rows plant nothing: an instrument with false alarms there proves nothing elsewhere.
+//!
+//! * `lies.rs`: the table. `stage.rs`: the place where a lie is planted.
+//! * `tamper.rs`: a tamper between the two ends, on any transport. `relay.rs`: a relay on the wire before a server.
+//! * `messages.rs`, `workloads.rs`: lies about messages. `orders.rs`: lies to orders.
+//! * `early.rs`: stamps taken too early. `observer.rs`: the check of stamps against system calls.
+//! * `machine.rs`, `figures.rs`, `builds.rs`: lies about the owner of lost time, about numbers, about the slower build.
+
+mod builds;
+mod early;
+mod figures;
+mod hog;
+mod lies;
+mod limit;
+mod machine;
+mod messages;
+mod observer;
+mod orders;
+mod relay;
+mod stage;
+mod tamper;
+mod workloads;
+
+use tickpath_lab_harness::Playable;
+
+pub use lies::{LIES, Lie};
+pub use stage::{Finding, Stage};
+
+/// Roles of this crate's processes.
+pub const ROLES: &[Playable] = &[Playable::of::<hog::HogRole>(), Playable::of::<observer::ObserverRole>()];

@@ -1,0 +1,178 @@
+//! A judgement as text, as Markdown and as a result file.
+
+use super::judge::{Change, Judgement, SAME_WITHIN, Verdict};
+use super::limit::Ruling;
+use super::noise::{Design, LEVEL};
+use super::ratio::{CONFIDENCE, of_table};
+use super::sample::{Measured, Side};
+use tickpath_lab_report::{NONE, figure, plain, safe, table};
+use tickpath_lab_result::{Comparison, ResultFile, Run};
+
+const HEADER: [&str; 7] = ["what", "metric", "old", "new", "new/old", "interval", "verdict"];
+
+/// The columns of [`HEADER`] that hold numbers.
+const NUMBERS: std::ops::Range<usize> = 2..5;
+
+/// Renders for a terminal: the changes, the possible changes, a count of the rest, and the notes.
+pub fn text(judgement: &Judgement, rulings: &[Ruling]) -> String {
+    let mut text = format!("{}\n\n", plain(&title(judgement)));
+    let rows: Vec<Vec<String>> = listed(judgement).into_iter().map(row).collect();
+    if !rows.is_empty() {
+        text += &aligned(&rows);
+        text += "\n";
+    }
+    for sentence in sentences(judgement, rulings) {
+        text += &format!("{}\n", plain(&sentence));
+    }
+    text
+}
+
+/// Renders as Markdown, for a comment on a change.
+pub fn markdown(judgement: &Judgement, rulings: &[Ruling]) -> String {
+    let mut text = format!("## {}\n\n", safe(&title(judgement)));
+    let rows: Vec<Vec<String>> = listed(judgement).into_iter().map(row).collect();
+    if !rows.is_empty() {
+        text += &table(&HEADER, &rows);
+        text += "\n";
+    }
+    for sentence in sentences(judgement, rulings) {
+        text += &format!("- {}\n", safe(&sentence));
+    }
+    text
+}
+
+/// Returns the runs of both sides, each with the setting `side`, and every ratio: `a` is new, `b` is old. `started_at`
+/// is in RFC 3339.
+pub fn result_file(measured: &Measured, changes: &[Change], command: &str, started_at: &str) -> ResultFile {
+    let pairs = measured.pairs();
+    let workload = pairs.first().map_or("", |pair| pair.new.workload.as_str());
+    let mut result = ResultFile::new(workload, command, started_at);
+    result.host = pairs.first().map(|pair| pair.new.host.clone()).unwrap_or_default();
+    let runs = pairs.iter().flat_map(|pair| &pair.old.runs).chain(pairs.iter().flat_map(|pair| &pair.new.runs));
+    let repeats = runs.map(|run| run.repeat).max().unwrap_or(0);
+    for side in Side::BOTH {
+        for (before, pair) in (0u32..).zip(pairs) {
+            result.runs.extend(pair.of(side).runs.iter().map(|run| of_side(run, side, before.saturating_mul(repeats))));
+        }
+    }
+    let lines = changes.iter().filter(|change| change.interval.is_some()).count();
+    result.comparisons = changes.iter().map(|change| comparison(change, lines)).collect();
+    result.published = pairs.last().map(|pair| pair.new.published.clone()).unwrap_or_default();
+    result
+}
+
+/// Returns the changes, the largest first; then the movements that may be noise.
+fn listed(judgement: &Judgement) -> Vec<&Change> {
+    let size = |change: &Change| change.ratio.map_or(f64::INFINITY, |ratio| ratio.ln().abs());
+    let moved = judgement.changes.iter().filter(|change| change.is_real() || is_open(change));
+    let mut listed: Vec<&Change> = moved.collect();
+    listed.sort_by(|a, b| b.is_real().cmp(&a.is_real()).then(size(b).total_cmp(&size(a))));
+    listed
+}
+
+/// Returns whether the metric moved without a verdict.
+fn is_open(change: &Change) -> bool {
+    change.verdict == Verdict::Unknown && change.moved()
+}
+
+fn row(change: &Change) -> Vec<String> {
+    let [old, new] = [change.old, change.new].map(|value| figure(&change.metric, value));
+    let ratio = change.ratio.map_or_else(|| NONE.to_owned(), ratio);
+    let name = change.name().to_owned();
+    vec![change.what.clone(), name, old, new, ratio, interval(change), change.verdict.name().to_owned()]
+}
+
+fn interval(change: &Change) -> String {
+    match (change.ratio, change.interval) {
+        (None, _) => NONE.to_owned(),
+        (Some(_), None) => "one run each: no noise is known".to_owned(),
+        (Some(_), Some(interval)) => {
+            let ends = format!("{} to {}", ratio(interval.low), ratio(interval.high));
+            let level = interval.level * 100.0;
+            if interval.level < CONFIDENCE { format!("{ends} ({level:.0} %)") } else { ends }
+        }
+    }
+}
+
+/// Formats a ratio, with three decimals near 1, where a percent matters.
+fn ratio(ratio: f64) -> String {
+    if ratio < 10.0 { format!("{ratio:.3}×") } else { figure("_ratio", ratio) }
+}
+
+fn title(judgement: &Judgement) -> String {
+    let [old, new] = judgement.samples;
+    let samples = match judgement.design {
+        Design::InTurn => format!("{old} pairs of calls in turn"),
+        Design::Apart => format!("OLD has {old} repeats, NEW {new}, measured apart"),
+    };
+    format!("{}: NEW beside OLD ({samples})", judgement.workload)
+}
+
+/// Returns the count of unlisted metrics, the explanation of the verdicts, the rulings and the notes.
+fn sentences(judgement: &Judgement, rulings: &[Ruling]) -> Vec<String> {
+    let count = |which: &dyn Fn(&Change) -> bool| judgement.changes.iter().filter(|change| which(change)).count();
+    let changed = count(&Change::is_real);
+    let same = count(&|change: &Change| change.verdict == Verdict::Same);
+    let open = count(&is_open);
+    let quiet = judgement.changes.len() - changed - same - open;
+    let within = SAME_WITHIN * 100.0;
+    let mut first =
+        format!("{changed} changed, {same} are the same within {within:.0} %, {} are not known", open + quiet);
+    if quiet > 0 {
+        first += &format!(" ({quiet} of those moved by less than their noise floor and are not listed)");
+    }
+    let level = LEVEL * 100.0;
+    let claim = match judgement.design {
+        Design::InTurn => format!("Of identical builds at most {level:.0} % of such tables call any changed."),
+        Design::Apart => {
+            "Measured apart, no such rate is known: how often files of identical builds are called changed \
+                          depends on what drifted between them. Call both programs in turn for one."
+                .to_owned()
+        }
+    };
+    let mut sentences = vec![format!("{first}. {claim}")];
+    sentences.extend(judgement.losses.iter().chain(&judgement.missing).cloned());
+    sentences.extend(rulings.iter().map(|ruling| ruling.sentence.clone()));
+    sentences.extend(judgement.notes.iter().map(|note| format!("note: {note}")));
+    sentences
+}
+
+/// Pads columns to their widest cell; numbers are aligned on the right.
+fn aligned(rows: &[Vec<String>]) -> String {
+    let header = HEADER.map(str::to_owned).to_vec();
+    let shown = |cells: &Vec<String>| cells.iter().map(|cell| plain(cell)).collect::<Vec<_>>();
+    let lines: Vec<Vec<String>> = std::iter::once(&header).chain(rows).map(shown).collect();
+    let width = |column: usize| lines.iter().map(|cells| cells[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..HEADER.len()).map(width).collect();
+    let mut text = String::new();
+    for cells in &lines {
+        let padded = cells.iter().zip(&widths).enumerate().map(|(column, (cell, &width))| {
+            if NUMBERS.contains(&column) { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
+        });
+        text += padded.collect::<Vec<_>>().join("  ").trim_end();
+        text += "\n";
+    }
+    text
+}
+
+fn of_side(run: &Run, side: Side, before: u32) -> Run {
+    let mut run = run.clone();
+    run.repeat = run.repeat.saturating_add(before);
+    run.params.set("side", side.name().to_lowercase());
+    run
+}
+
+/// Returns a change as a comparison whose level accounts for all `lines` lines.
+fn comparison(change: &Change, lines: usize) -> Comparison {
+    Comparison {
+        name: format!("new_to_old {}", change.what),
+        figure: change.metric.clone(),
+        a: Some(change.new),
+        b: Some(change.old),
+        ratio: change.ratio,
+        low: change.interval.map(|interval| interval.low),
+        high: change.interval.map(|interval| interval.high),
+        level_percent: change.interval.map(|interval| of_table(1.0 - interval.level, lines)),
+        ..Comparison::default()
+    }
+}

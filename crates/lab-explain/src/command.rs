@@ -1,0 +1,228 @@
+//! Unchanged scripts: a command that is run repeatedly, each time as a new process, with a companion beside it.
+//!
+//! ```text
+//!   launcher ── spawns ──> companion (once)                    hook ──> PID.jsonl
+//!            ── spawns ──> command (19 times, one by one)      hook ──> PID.jsonl
+//! ```
+//! The scripts are unchanged: the hook is loaded by PYTHONPATH, and stamps redis-py's calls. The first run is checked
+//! before the others: if it shows nothing, they would not either.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::records::Watched;
+use tickpath_lab_harness::Child;
+use tickpath_lab_harness::{Lab, LabError};
+use tickpath_lab_result::median;
+use tickpath_lab_tools::python::Python;
+
+/// Program that runs the processes.
+const LAUNCHER: (&str, &str) = ("launcher.py", include_str!("python/launcher.py"));
+
+/// Files of the hook: every interpreter whose PYTHONPATH begins with their folder loads the first one.
+const HOOK: [(&str, &str); 4] = [
+    ("sitecustomize.py", include_str!("python/hook/sitecustomize.py")),
+    ("tickpath_hook.py", include_str!("python/hook/tickpath_hook.py")),
+    ("tickpath_rows.py", include_str!("python/hook/tickpath_rows.py")),
+    ("tickpath_stamps.py", include_str!("python/hook/tickpath_stamps.py")),
+];
+
+/// Extra time of the launcher beside the runs, in seconds.
+const AROUND_S: f64 = 20.0;
+
+/// Scripts to be run.
+#[derive(Debug, Clone, Default, Serialize)]
+pub(super) struct Scripts {
+    /// Program and arguments.
+    pub command: Vec<String>,
+    /// Shell command of the companion; none if there is none.
+    pub companion: Option<String>,
+    pub repeat: u32,
+    /// Number of further runs without the hook, which show its cost.
+    pub plain: u32,
+    /// Timeout of a run, in seconds.
+    pub timeout_s: f64,
+    /// Environment variables of all processes.
+    pub environment: BTreeMap<String, String>,
+    /// Whether their output goes to standard error; otherwise it is discarded.
+    pub show: bool,
+}
+
+/// Settings for the launcher.
+#[derive(Serialize)]
+struct Launch<'a> {
+    #[serde(flatten)]
+    scripts: &'a Scripts,
+    hook: &'a Path,
+    records: &'a Path,
+}
+
+/// Report of the launcher.
+#[derive(Debug, Clone, Default, Deserialize)]
+struct Ran {
+    runs: Vec<OneRun>,
+    problem: Option<String>,
+    subscribed: bool,
+    hook_ns: f64,
+}
+
+/// One process of the command; nanoseconds of the monotonic clock.
+#[derive(Debug, Clone, Copy, Deserialize)]
+struct OneRun {
+    hooked: bool,
+    spawned: u64,
+    ended: u64,
+}
+
+/// Outcome of the scripts.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Outcome {
+    /// Rows of each process.
+    pub watched: Vec<Watched>,
+    /// Failure and remedy, if any; rows until then stay.
+    pub problem: Option<String>,
+    /// Whether the companion was seen to be subscribed before the first run.
+    pub subscribed: bool,
+    /// Number of completed runs with the hook.
+    pub runs: u64,
+    /// Cost of all stamps of one message, in nanoseconds.
+    pub hook_message_ns: f64,
+    /// Cost of the hook per process, as the difference of medians with and without it; none if it was not measured.
+    pub hook_process_ns: Option<f64>,
+}
+
+/// Writes the hook's files into the run's folder, and returns their folder.
+pub(super) fn hook(lab: &Lab<'_>) -> Result<PathBuf, LabError> {
+    lab.put("hook", &HOOK)
+}
+
+/// Scripts whose first run is over.
+pub(super) struct Started {
+    launcher: Child,
+    records: tempfile::TempDir,
+    /// Timeout of the other runs, in seconds.
+    rest_s: f64,
+    /// The launcher's report, if it has ended already.
+    ended: Option<Ran>,
+}
+
+/// Starts the companion, and runs the command once.
+pub(super) fn start(lab: &Lab<'_>, python: &Python, hook: &Path, scripts: &Scripts) -> Result<Started, LabError> {
+    let records = tempfile::Builder::new().prefix("records-").tempdir_in(lab.folder());
+    let records = records.map_err(|e| LabError::file(lab.folder(), e))?;
+    let mut launcher = python.spawn(lab, "launcher", &[LAUNCHER], &())?;
+    let launch = Launch { scripts, hook, records: records.path() };
+    launcher.tell(&serde_json::to_string(&launch).expect("plain data"))?;
+    let ended = launcher.result(scripts.timeout_s + AROUND_S)?;
+    let rest_s = f64::from(scripts.repeat + scripts.plain) * scripts.timeout_s + AROUND_S;
+    Ok(Started { launcher, records, rest_s, ended })
+}
+
+impl Started {
+    /// Returns the outcome of the first run; none if it failed.
+    pub fn first(&self) -> Result<Option<Outcome>, LabError> {
+        match self.ended {
+            Some(_) => Ok(None),
+            None => Outcome::read(self.records.path(), &Ran::default()).map(Some),
+        }
+    }
+
+    /// Runs the command for the remaining times, and reads the rows of all processes.
+    pub fn finish(mut self) -> Result<Outcome, LabError> {
+        let ran = match self.ended {
+            Some(ran) => ran,
+            None => {
+                self.launcher.tell("go")?;
+                self.launcher.result(self.rest_s)?
+            }
+        };
+        Outcome::read(self.records.path(), &ran)
+    }
+}
+
+impl Ran {
+    /// Returns the hook's cost per process. Runs with and without it took turns; only complete turns are compared.
+    fn hook_process_ns(&self) -> Option<f64> {
+        let took = |hooked: bool| {
+            let runs = self.runs.iter().filter(move |run| run.hooked == hooked);
+            runs.map(|run| run.ended.saturating_sub(run.spawned) as f64)
+        };
+        let turns = took(false).count();
+        Some(median(took(true).take(turns).collect())? - median(took(false).collect())?)
+    }
+}
+
+impl Outcome {
+    fn read(records: &Path, ran: &Ran) -> Result<Self, LabError> {
+        Ok(Self {
+            watched: Watched::load_all(records)?,
+            problem: ran.problem.as_deref().map(tickpath_bus::url::without_login),
+            subscribed: ran.subscribed,
+            runs: ran.runs.iter().filter(|run| run.hooked).count() as u64,
+            hook_message_ns: ran.hook_ns.max(0.0),
+            hook_process_ns: ran.hook_process_ns(),
+        })
+    }
+
+    /// Returns a sentence with the remedy if there is nothing to explain.
+    pub fn emptiness(&self, has_companion: bool) -> Option<String> {
+        if self.watched.is_empty() {
+            return Some(
+                "no process of the command is Python that can be watched; give a Python script that uses redis-py, \
+                 started without -I, -E and -S"
+                    .to_owned(),
+            );
+        }
+        if self.watched.iter().any(|watched| !watched.sent.is_empty()) {
+            return None;
+        }
+        let uses_redis = |watched: &Watched| watched.process.as_ref().is_some_and(|process| process.import_ended > 0);
+        if !self.watched.iter().any(uses_redis) {
+            return Some(
+                "no process of the command imports redis; give a script that publishes with redis-py, or pushes"
+                    .to_owned(),
+            );
+        }
+        let where_else = match has_companion && self.watched.iter().all(|watched| watched.received.is_empty()) {
+            true => "the command is what publishes or pushes, --with what receives",
+            false => "calls of publish, rpush and lpush are watched, one message each; pipelines and Lua are not",
+        };
+        Some(format!("no process of the command has published or pushed anything; {where_else}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::records::{Process, Sent};
+    use super::*;
+
+    fn process(import_ended: u64, sends: usize) -> Watched {
+        let process = Process { import_ended, ..Process::default() };
+        Watched { process: Some(process), sent: vec![Sent::default(); sends], ..Watched::default() }
+    }
+
+    #[test]
+    fn what_is_missing_is_told_with_its_remedy() {
+        for (watched, word) in [
+            (vec![], Some("-I, -E and -S")),
+            (vec![process(0, 0)], Some("imports redis")),
+            (vec![process(5, 0)], Some("published")),
+            (vec![process(5, 0), process(5, 1)], None),
+        ] {
+            let outcome = Outcome { watched, ..Outcome::default() };
+            let told = outcome.emptiness(false);
+            assert_eq!(told.is_some(), word.is_some(), "{told:?}");
+            assert!(told.unwrap_or_default().contains(word.unwrap_or_default()), "{word:?}");
+        }
+    }
+
+    #[test]
+    fn the_hook_costs_a_process_what_turns_with_it_take_more() {
+        let run = |hooked: bool, ms: u64| OneRun { hooked, spawned: 1, ended: 1 + ms * 1_000_000 };
+        let runs = vec![run(true, 110), run(false, 100), run(true, 112), run(false, 101), run(true, 900)];
+        assert_eq!(Ran { runs, ..Ran::default() }.hook_process_ns(), Some(11_000_000.0));
+        assert_eq!(Ran { runs: vec![run(true, 5)], ..Ran::default() }.hook_process_ns(), None);
+    }
+}

@@ -1,0 +1,106 @@
+//! `explain`: breaks one message's time down for this broker and client, and measures the gain of each possible change.
+//!
+//! ```text
+//!   publisher process                                   subscriber process
+//!   start ─ import ─ connect ─ publish: client, encode, send ─┐
+//!                                        server, kernel ──────┤ wire
+//!                      script <─ hand over <─ parse <─ read ──┘
+//! ```
+//! The stamps are taken around redis-py's own methods, in both processes, by one clock. Cold, first after a pause and
+//! steady are three separate results. The sum of the stages is reported beside the whole, with the remainder.
+//!
+//! | file          | content                                                                 |
+//! |---------------|-------------------------------------------------------------------------|
+//! | `settings.rs` | subject and settings of a run                                           |
+//! | `bench.rs`    | shared parts: the server under test, Python, bare sockets               |
+//! | `phases.rs`   | our own clients: cold, first after a pause, steady                      |
+//! | `scripts.rs`  | the user's scripts, and the published case of one publish per process   |
+//! | `rust.rs`     | our own bus over the same server, over any other, and over the log      |
+//! | `gain.rs`     | the changes that can be tried                                           |
+//! | `gains.rs`    | measured gain of each change, in turns with its base                    |
+//! | `trial.rs`    | base and change of each trial                                           |
+//! | `traffic.rs`  | message size, rate and waiting of scripts, for the import change        |
+//! | `testbed.rs`  | open servers and pairs, and one batch of each                           |
+//! | `pair.rs`     | a publisher and a subscriber that stay connected and take orders        |
+//! | `command.rs`  | unchanged scripts, each run a new process, stamped by a hook            |
+//! | `records.rs`  | the hook's rows, and the matching of sends and receives                 |
+//! | `stages.rs`   | rows as stages that add up                                              |
+//! | `account.rs`  | rows as figures of a run                                                |
+//! | `floor.rs`    | the same message over bare sockets                                      |
+//! | `server.rs`   | the server under test                                                   |
+//! | `findings.rs` | the result in plain sentences                                           |
+//! | `text.rs`     | the result for a terminal                                               |
+
+mod account;
+mod bench;
+mod command;
+mod findings;
+mod floor;
+mod gain;
+mod gains;
+mod pair;
+mod phases;
+mod records;
+mod rust;
+mod scripts;
+mod server;
+mod settings;
+mod stages;
+mod testbed;
+mod text;
+mod traffic;
+mod trial;
+
+pub use findings::WORKLOAD;
+pub use gain::{GAINS, Gain, ParseGainError};
+pub use server::is_redis;
+pub use settings::{Client, ParseClientError, Settings, Subject};
+pub use text::text;
+
+use bench::Bench;
+use findings::findings;
+
+use tickpath_clock::WakeUps;
+use tickpath_lab_harness::{Lab, LabError, host};
+use tickpath_lab_result::ResultFile;
+
+/// Measures everything into a result file; earlier parts stay in it if a later one fails.
+pub fn run(lab: &Lab<'_>, settings: &Settings, result: &mut ResultFile) -> Result<(), LabError> {
+    settings.check()?;
+    let mut bench = Bench::open(lab, settings)?;
+    let (runs, seconds) = estimate(settings);
+    lab.progress.plan(runs, seconds);
+    result.host = host::floor(lab, settings.cpus)?;
+    let measured = match &settings.subject {
+        Subject::Client(Client::Rust) | Subject::Bus(_) => rust::run(&mut bench, result),
+        Subject::Client(client) => phases::run(&mut bench, *client, result),
+        Subject::Scripts { command, companion } => scripts::users(&mut bench, command, companion.as_deref(), result),
+        Subject::OnePublishPerProcess => scripts::published(&mut bench, result),
+    };
+    let measured = measured.and_then(|()| gains::run(&mut bench, result));
+    let waking = waking(settings.cpus, result);
+    result.findings = findings(result);
+    result.findings.extend(waking);
+    measured
+}
+
+/// Returns a finding about this host's wake-up latency, if a stage of a message contains a wake-up.
+fn waking([waker, sleeper]: [usize; 2], result: &ResultFile) -> Option<String> {
+    const ROUNDS: usize = 200;
+    let mut stages = result.runs.iter().flat_map(|run| &run.stages);
+    let has_some = stages.any(|stage| stage.name.ends_with("_and_wake_up"));
+    let woken = has_some.then(|| WakeUps::measure([sleeper, waker], ROUNDS))?.ok()?.middle()?;
+    Some(format!("A thread that sleeps runs so long after a message wakes it: {woken}."))
+}
+
+/// Returns the number of runs, and their approximate duration in seconds; a guess for the user's scripts.
+fn estimate(settings: &Settings) -> (usize, f64) {
+    /// Duration of the host's floor measurement, servers and interpreters, in seconds.
+    const AROUND_S: f64 = 5.0;
+    let (phases, seconds) = match settings.subject {
+        Subject::Client(_) | Subject::Bus(_) => phases::estimate(settings),
+        Subject::Scripts { .. } | Subject::OnePublishPerProcess => (1, scripts::estimate(settings.repeat)),
+    };
+    let (changes, more) = gains::estimate(settings);
+    (phases + changes, AROUND_S + seconds + more)
+}

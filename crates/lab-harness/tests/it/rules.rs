@@ -1,0 +1,29 @@
+//! Rules for every workload, on invented runs.
+
+use tickpath_lab_harness::rules::tell_reconnects;
+use tickpath_lab_result::Run;
+
+#[test]
+fn a_connection_that_was_made_again_is_counted_and_told_of_either_end_and_so_is_that_nobody_knows() {
+    let nothing: &[&str] = &[];
+    for (sender, receiver, count, notes) in [
+        (Some(0), Some(0), None, nothing),
+        (Some(1), Some(0), Some(1.0), &["the sender's connection was lost and made again once"]),
+        (
+            Some(2),
+            Some(1),
+            Some(3.0),
+            &[
+                "the sender's connection was lost and made again 2 times",
+                "the receiver's connection was lost and made again once",
+            ],
+        ),
+        (None, Some(0), None, &["the sender's client does not tell when it connects anew"]),
+    ] {
+        let mut run = Run { valid: true, ..Run::default() };
+        tell_reconnects(&mut run, "sender", sender);
+        tell_reconnects(&mut run, "receiver", receiver);
+        assert_eq!((run.figures.get("reconnects").copied(), run.valid), (count, true), "{run:?}");
+        assert_eq!(run.notes, notes, "{sender:?}, {receiver:?}");
+    }
+}

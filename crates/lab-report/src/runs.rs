@@ -1,0 +1,96 @@
+//! Every run as it was measured: notes, hops, counts, figures and settings, folded.
+
+use super::markup::escaped;
+use super::names::{Titles, grouped, labels};
+use super::page::{Section, class, list, table, verdict};
+use super::phases::{merged, receiver_cpu, told};
+use super::plain_table::PlainTable;
+use super::quantity::{NONE, count, duration, duration_or_none, figure};
+use super::sentence::{LEADING_HOPS, facts, footnote, hop_remark, hop_words, leading_hop, middle};
+use tickpath_lab_result::{Hop, PERCENTILES, ResultFile, Run, is_own, median};
+
+/// Returns a folded part per run.
+pub(super) fn section(result: &ResultFile, titles: &Titles) -> Option<Section> {
+    // A single run or two are the reader's subject, and stay open.
+    let open = if result.runs.len() <= OPEN { " open=\"open\"" } else { "" };
+    let runs: String = result.runs.iter().map(|run| fold(run, &titles.numbered(run), open)).collect();
+    let note = footnote(result).map(|note| format!("<p class=\"note\">{}</p>\n", escaped(&note)));
+    let note = note.filter(|_| !runs.is_empty()).unwrap_or_default();
+    Section::new("Every run", "As measured: hops, counts, figures and settings.", &(runs + &note))
+}
+
+/// Returns a row for each kind of run: the repeats merged into a distribution, and the median of their rates.
+pub(super) fn overview(result: &ResultFile) -> Option<PlainTable> {
+    let hop_name = leading_hop(result).unwrap_or_default();
+    let runs: Vec<&Run> = result.runs.iter().collect();
+    let labelled = labels(&runs).into_iter().zip(runs);
+    let row = |(label, members): (String, Vec<(String, &Run)>)| {
+        let valid = members.iter().any(|(_, run)| run.valid);
+        let counted: Vec<&Run> = members.iter().map(|(_, run)| *run).filter(|run| run.valid == valid).collect();
+        let hop = merged(&counted.iter().filter_map(|run| run.hops.get(hop_name)).collect::<Vec<_>>());
+        let rate = median(counted.iter().filter_map(|run| run.throughput_per_s).collect());
+        let lost: u64 = members.iter().map(|(_, run)| run.counts.lost).sum();
+        let words = |word: Option<String>| word.unwrap_or_else(|| NONE.to_owned());
+        vec![
+            if valid { label } else { format!("{label}, not valid") },
+            words(hop.as_ref().map(told)),
+            words(hop.as_ref().map(|hop| duration_or_none(hop.p99_ns))),
+            words(receiver_cpu(counted.iter().copied())),
+            words(rate.map(|rate| figure("throughput_per_s", rate))),
+            if lost > 0 { count(lost) } else { NONE.to_owned() },
+        ]
+    };
+    let rows = grouped(labelled, |(label, _)| label.clone()).into_iter().map(row).collect();
+    PlainTable::new("every run", &["", &format!("{hop_name} 50%"), "99%", "CPU a message", "rate", "lost"], rows)
+}
+
+/// Max runs that are not folded.
+const OPEN: usize = 2;
+
+fn fold(run: &Run, title: &str, open: &str) -> String {
+    let notes: String = run.notes.iter().map(|note| format!("<p class=\"note\">{}</p>\n", escaped(note))).collect();
+    format!(
+        "<details{open}{}><summary>{}{}<small>{}</small></summary>\n{notes}{}{}</details>\n",
+        class(run),
+        escaped(title),
+        verdict(run),
+        escaped(&brief(run)),
+        hops(run),
+        list(&facts(run))
+    )
+}
+
+/// Returns the most important figure of a run.
+fn brief(run: &Run) -> String {
+    let own = run.hops.keys().map(String::as_str).filter(|name| is_own(name));
+    let mut names = LEADING_HOPS.into_iter().chain(own);
+    match names.find_map(|name| Some((name, middle(run.hops.get(name)?)?))) {
+        Some((name, middle)) => format!("{} {}{}", hop_words(name), duration(middle.ns), middle.mark),
+        None => run.throughput_per_s.map(|rate| figure("throughput_per_s", rate)).unwrap_or_default(),
+    }
+}
+
+fn hops(run: &Run) -> String {
+    if run.hops.is_empty() {
+        return String::new();
+    }
+    let labels = PERCENTILES.map(|percentile| percentile.label);
+    let header: Vec<&str> = ["hop", "count"].into_iter().chain(labels).chain(["max"]).collect();
+    let rows: Vec<Vec<String>> = run.hops_in_path_order().into_iter().flat_map(|(name, hop)| rows(name, hop)).collect();
+    table("hops", &header, &rows)
+}
+
+/// Returns the row of a hop, and below it the row without the samples that gaps of the host explain.
+fn rows(name: &str, hop: &Hop) -> Vec<Vec<String>> {
+    let remark = hop_remark(hop).map(|text| format!("<small>{}</small>", escaped(&text))).unwrap_or_default();
+    let mut rows = vec![cells(format!("{}{remark}", escaped(name)), hop.count, hop.percentiles(), hop.max_ns)];
+    if let Some(rest) = &hop.unstalled {
+        rows.push(cells("<i>unstalled</i>".to_owned(), rest.count, rest.percentiles(), rest.max_ns));
+    }
+    rows
+}
+
+fn cells(name: String, samples: u64, percentiles: [Option<u64>; 6], max_ns: Option<u64>) -> Vec<String> {
+    let times = percentiles.into_iter().chain([max_ns]).map(duration_or_none);
+    [name, count(samples)].into_iter().chain(times).collect()
+}

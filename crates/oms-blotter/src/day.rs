@@ -1,0 +1,125 @@
+//! Days of a journal: each ends with a day-end record, and the last one has not ended.
+
+use tickpath_log::{Next, OpenError, Place, Reader, Registration, Start};
+use tickpath_oms_core::{DayEnd, RecordKind};
+use tickpath_oms_journal::journal;
+use zerocopy::FromBytes;
+
+use crate::BlotterError;
+
+/// Max days that an error names; they are the latest ones.
+const MOST_NAMED: usize = 10;
+
+/// A day of a journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Day {
+    /// Date of the day's end, as 20261128; none if the day has not ended.
+    pub date: Option<u32>,
+    /// First record of the day.
+    pub first: u64,
+    /// Record after the last one of the day; none if the day has not ended.
+    pub before: Option<u64>,
+}
+
+/// Choice of a day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Which {
+    /// The day that has not ended.
+    #[default]
+    Today,
+    /// The day that ended with this date, as 20261128.
+    Date(u32),
+    /// The day that begins with this record.
+    FirstRecord(u64),
+}
+
+impl Which {
+    /// Finds the day in a journal.
+    pub fn find(self, journal: &Place) -> Result<Day, BlotterError> {
+        match self {
+            Self::Today => today(journal),
+            Self::Date(day) => {
+                let all = days(journal)?;
+                let found: Vec<&Day> = all.iter().filter(|found| found.date == Some(day)).collect();
+                match found[..] {
+                    [found] => Ok(*found),
+                    [] => Err(BlotterError::NoDay { journal: journal.clone(), day, known: dates(&all) }),
+                    _ => {
+                        let firsts: Vec<String> = found.iter().map(|day| day.first.to_string()).collect();
+                        Err(BlotterError::SeveralDays { journal: journal.clone(), day, firsts: firsts.join(", ") })
+                    }
+                }
+            }
+            Self::FirstRecord(first) => {
+                let all = days(journal)?;
+                let found = all.iter().find(|day| day.first == first).copied();
+                found.ok_or_else(|| BlotterError::NoRecord { journal: journal.clone(), first, known: records(&all) })
+            }
+        }
+    }
+}
+
+/// Returns the days of a journal, oldest first, as far as its archive reaches. The last one has not ended.
+pub fn days(journal: &Place) -> Result<Vec<Day>, BlotterError> {
+    scan(&journal::logs(journal)?)
+}
+
+/// Returns the day that has not ended. Only its log is read.
+fn today(journal: &Place) -> Result<Day, BlotterError> {
+    let logs = journal::logs(journal)?;
+    let days = scan(logs.last().map_or(&[][..], std::slice::from_ref))?;
+    days.last().copied().ok_or_else(|| OpenError::NotFound(journal.clone()).into())
+}
+
+fn scan(logs: &[Place]) -> Result<Vec<Day>, BlotterError> {
+    let (mut days, mut first, mut is_empty) = (Vec::new(), None, true);
+    for log in logs {
+        let mut log = Reader::open(log, Start::Oldest, Registration::Unregistered)?;
+        if is_empty {
+            // A day begins with its log, because the record that ends the log before is no input.
+            first = Some(log.first_sequence());
+        }
+        while let Next::Message(record) = log.next()? {
+            match RecordKind::from_code(record.kind) {
+                Some(RecordKind::DayEnd) => {
+                    let date = DayEnd::read_from_bytes(record.payload).ok().map(|end| end.day);
+                    let next = record.sequence + 1;
+                    days.push(Day { date, first: first.unwrap_or_default(), before: Some(next) });
+                    (first, is_empty) = (Some(next), true);
+                }
+                Some(
+                    RecordKind::Start | RecordKind::Digest | RecordKind::Stop | RecordKind::Lane | RecordKind::Rolled,
+                ) => {}
+                _ => is_empty = false,
+            }
+        }
+    }
+    days.extend(first.map(|first| Day { date: None, first, before: None }));
+    Ok(days)
+}
+
+/// Returns the dates of the days' ends, in words.
+fn dates(days: &[Day]) -> String {
+    let ended: Vec<String> = days.iter().filter_map(|day| day.date).map(|date| date.to_string()).collect();
+    match ended.len() {
+        0 => "no day has ended since its archive begins; leave --day out for the day that goes on".to_owned(),
+        1 => format!("{} has", ended[0]),
+        count => format!("these have: {}", latest(&ended, count)),
+    }
+}
+
+/// Returns the first records of days, in words.
+fn records(days: &[Day]) -> String {
+    let named = |day: &Day| match day.date {
+        Some(date) => format!("{} ({date})", day.first),
+        None => format!("{} (has not ended)", day.first),
+    };
+    let firsts: Vec<String> = days.iter().map(named).collect();
+    format!("days begin with {}", latest(&firsts, firsts.len()))
+}
+
+fn latest(all: &[String], count: usize) -> String {
+    let left_out = count.saturating_sub(MOST_NAMED);
+    let named = all[left_out..].join(", ");
+    if left_out == 0 { named } else { format!("{named}, and {left_out} older ones") }
+}

@@ -1,0 +1,231 @@
+//! Blotters of journals that a real OMS wrote, between a client and a simulated venue.
+
+mod cost;
+mod day;
+mod random;
+mod rows;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tempfile::TempDir;
+use tickpath_clock::{Clock, Priority, SimulatedClock, Wait};
+use tickpath_log::{Config as LogConfig, Place, Policy, Reader, Registration, Start, Writer};
+use tickpath_market::{
+    AccountId, ClientOrderId, Kind, NewOrder, Notional, OrderType, Price, Quantity, Request, Side, SymbolId,
+    TimeInForce, TopOfBook, VenueId,
+};
+use tickpath_oms_blotter::{FillRow, OrderRow, PositionRow, Reading, View, Which};
+use tickpath_oms_core::{ALL_ACCOUNTS, AccountLimits, DayEnd, EnterPosition, Instrument, RecordKind, VenueRules};
+use tickpath_oms_runtime::layout::Inline;
+use tickpath_oms_runtime::{
+    AckLevel, Agent, Config, Desk, LanesConfig, Layout, Rate, SessionConfig, SessionLanes, VenueLanes,
+};
+use tickpath_venue_sim::{Config as VenueConfig, Line, Venue};
+use zerocopy::IntoBytes;
+
+const ACCOUNT: AccountId = AccountId(1);
+const SYMBOL: SymbolId = SymbolId(0);
+const VENUE: VenueId = VenueId(1);
+/// Currency units per point of the instrument.
+const MULTIPLIER: i64 = 5;
+
+/// Time at which every test begins, in ticks of a nanosecond.
+const MORNING: u64 = 1_000;
+const SECOND: u64 = 1_000_000_000;
+
+/// Turns after which a path that still has work never becomes idle.
+const MOST_TURNS: usize = 100_000;
+
+/// One whole unit of money, in units of 10⁻¹⁶.
+const MONEY: i128 = 10_000_000_000_000_000;
+
+/// An OMS, its venue, and its client.
+struct Scene {
+    oms: Option<Inline<SimulatedClock>>,
+    venue: Line<SimulatedClock>,
+    requests: Writer,
+    clock: SimulatedClock,
+    config: Config,
+    market: LogConfig,
+    feed: Writer,
+    _folder: TempDir,
+}
+
+impl Scene {
+    fn new() -> Self {
+        static SCENES: AtomicU64 = AtomicU64::new(0);
+        let name = format!("blotter-test-{}-{}", std::process::id(), SCENES.fetch_add(1, Ordering::Relaxed));
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let clock = SimulatedClock::at(MORNING);
+        let place = Place::shared_memory(&format!("{name}.market")).expect("the name is good");
+        let market = LogConfig::topic(place, Policy::Overwrite);
+        let feed = Writer::open(&market, clock.calibration()).expect("the topic is new");
+        let config = config(&name, Place::folder(folder.path().join("journal")));
+        let ticks =
+            || Reader::open(&market.place, Start::Oldest, Registration::Registered).expect("the topic is there");
+        let oms = Inline::open(clock.clone(), &config, Some(ticks())).unwrap_or_else(|e| panic!("no OMS: {e}"));
+        let lanes = config.lanes.join_venue(VENUE, clock.calibration()).expect("the OMS has made them");
+        let VenueLanes { requests, reports } = lanes;
+        let venue = Venue::new(VenueConfig { venue: VENUE, symbols: 1, expected_orders: 4_096 });
+        let venue = Line::new(clock.clone(), venue, requests, reports, Some(ticks()));
+        let lanes = config.lanes.join_session(0, clock.calibration()).expect("the OMS has made them");
+        let SessionLanes { requests, .. } = lanes;
+        let mut scene = Self { oms: Some(oms), venue, requests, clock, config, market, feed, _folder: folder };
+        scene.tick(99, 101);
+        scene
+    }
+
+    fn journal(&self) -> &Place {
+        &self.config.journal.place
+    }
+
+    /// Moves the market, with a quantity of a thousand on each side.
+    fn tick(&mut self, bid: i64, ask: i64) {
+        let tick = TopOfBook {
+            bid: Price::from_whole(bid),
+            bid_quantity: Quantity::from_whole(1_000),
+            ask: Price::from_whole(ask),
+            ask_quantity: Quantity::from_whole(1_000),
+            symbol: SYMBOL,
+            ..TopOfBook::default()
+        };
+        let published = self.feed.publish(self.clock.ticks(), Kind::TopOfBook.code(), tick.as_bytes());
+        published.expect("an overwrite topic takes all");
+        self.settle();
+    }
+
+    fn send(&mut self, request: Request) {
+        let published = self.requests.publish(self.clock.ticks(), request.kind().code(), request.as_bytes());
+        published.expect("the OMS reads this lane, and it has room");
+        self.settle();
+    }
+
+    fn order(&mut self, side: Side, id: u64, price: i64, quantity: i64) {
+        self.send(Request::New(limit(side, id, price, quantity)));
+    }
+
+    /// Polls both until neither has work.
+    fn settle(&mut self) {
+        for _ in 0..MOST_TURNS {
+            let oms = self.oms.as_mut().map_or(0, |oms| oms.poll().unwrap_or_else(|e| panic!("the OMS stopped: {e}")));
+            if oms + self.venue.poll().expect("the venue's lanes are sound") == 0 {
+                return;
+            }
+        }
+        panic!("the path does not come to rest");
+    }
+
+    fn end_day(&mut self, day: u32) {
+        self.venue.end_of_day().expect("the venue's lanes are sound");
+        self.settle();
+        let end = DayEnd { day, ..DayEnd::default() };
+        self.command(RecordKind::DayEnd, end.as_bytes());
+    }
+
+    /// Enters a position as an admin does.
+    fn enter(&mut self, entered: &EnterPosition) {
+        self.command(RecordKind::EnterPosition, entered.as_bytes());
+    }
+
+    fn command(&mut self, kind: RecordKind, record: &[u8]) {
+        let mut operator = self.config.lanes.join_control(self.clock.calibration()).expect("the OMS has made it");
+        operator.publish(self.clock.ticks(), kind.code(), record).expect("the OMS reads it");
+        self.settle();
+    }
+
+    fn read(&self, which: Which) -> Reading {
+        Reading::open(self.journal(), which).unwrap_or_else(|e| panic!("no blotter: {e}"))
+    }
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        // A failed test may have left only a part of it.
+        let _ = self.config.lanes.remove();
+        let _ = self.market.place.remove();
+    }
+}
+
+/// Returns the order rows of a reading.
+fn orders(reading: &Reading, view: &View) -> Vec<OrderRow> {
+    reading.orders(view).cloned().collect()
+}
+
+fn fills(reading: &Reading) -> Vec<FillRow> {
+    reading.fills(&View::default()).cloned().collect()
+}
+
+/// Returns the only position of a reading, valued by a view.
+fn position(reading: &Reading, view: &View) -> PositionRow {
+    let rows: Vec<PositionRow> = reading.positions(view).collect();
+    let [row] = &rows[..] else { panic!("one position was expected: {rows:?}") };
+    row.clone()
+}
+
+fn limit(side: Side, id: u64, price: i64, quantity: i64) -> NewOrder {
+    NewOrder {
+        client_order_id: ClientOrderId(id),
+        price: Price::from_whole(price),
+        quantity: Quantity::from_whole(quantity),
+        symbol: SYMBOL,
+        account: ACCOUNT,
+        side: side.code(),
+        order_type: OrderType::Limit.code(),
+        time_in_force: TimeInForce::Day.code(),
+        ..NewOrder::default()
+    }
+}
+
+fn config(name: &str, journal: Place) -> Config {
+    Config {
+        lanes: LanesConfig { report_bytes: 4 << 20, ..LanesConfig::new(name, 1, &[VENUE]) },
+        journal: LogConfig { segment_bytes: 1 << 16, ..LogConfig::journal(journal) },
+        desk: desk(),
+        expected_orders: 1_024,
+        layout: Layout::Inline,
+        wait: Wait::Yield,
+        cpu: None,
+        other_cpu: None,
+        priority: Priority::Normal,
+        snapshot_every: 0,
+        warm: false,
+        history: false,
+        seed: Some(0x5eed),
+    }
+}
+
+fn desk() -> Desk {
+    let instrument = Instrument {
+        symbol: SYMBOL,
+        venue: VENUE,
+        name: "FIRST".parse().expect("a good name"),
+        multiplier: MULTIPLIER,
+        ..Instrument::default()
+    };
+    let account = AccountLimits {
+        account: ACCOUNT,
+        rate_window_ns: SECOND,
+        max_order_quantity: Quantity::from_whole(1_000),
+        max_notional: Notional::from_whole(1_000_000_000).0.to_le_bytes(),
+        collar: 5_000,
+        max_reference_age_ns: 60 * SECOND,
+        max_position: Quantity(i64::MAX),
+        ..AccountLimits::default()
+    };
+    let session = SessionConfig {
+        session: 0,
+        level: AckLevel::Os,
+        cancel_on_disconnect: false,
+        accounts: vec![ALL_ACCOUNTS],
+        withheld: 0,
+        limits: Default::default(),
+        rate: Rate::UNLIMITED,
+    };
+    Desk {
+        instruments: vec![instrument],
+        accounts: vec![account],
+        venues: vec![VenueRules::of(VENUE)],
+        sessions: vec![session],
+        ..Desk::default()
+    }
+}

@@ -1,0 +1,88 @@
+//! Arbitrary bytes from the other side: a client ends the connection with an error message.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use tickpath_market::Kind as Message;
+use tickpath_oms_client::{Client, Config, Event};
+use tickpath_oms_protocol::{Head, Kind, MOST_PAYLOAD};
+use zerocopy::IntoBytes;
+
+use crate::oms::{Oms, welcome};
+
+/// Draws frames with any content, and bytes that are no frame.
+fn bytes() -> impl Strategy<Value = Vec<u8>> {
+    let kinds = [48, 49, 112, 113, 114, 115, 116, 117, 118, 119, 120, 121, 200, 0];
+    let number = prop_oneof![0u64..5, any::<u64>()];
+    let frame = (proptest::sample::select(kinds.to_vec()), number, vec(any::<u8>(), 0..300), any::<u16>());
+    let frame = frame.prop_map(|(kind, sequence, payload, fixed)| {
+        let (length, fixed) = (payload.len() as u32, fixed % (payload.len() as u16 + 2));
+        let head = Head { length, kind, fixed, sequence, ..Head::default() };
+        [head.as_bytes(), &payload].concat()
+    });
+    prop_oneof![4 => frame, 1 => vec(any::<u8>(), 0..100)]
+}
+
+/// Polls until the connection is over.
+fn drain(client: &mut Client) -> Vec<Event> {
+    let mut events = Vec::new();
+    while client.poll(|event| events.push(event)).is_ok() {
+        client.wait(1_000_000_000);
+    }
+    events
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn any_bytes_of_a_session(said in vec(bytes(), 0..20)) {
+        let oms = Oms::unix();
+        let (mut client, mut peer) = oms.meet(Config { reconnect: false, ..oms.config() }, welcome(2, 2));
+        peer.try_say(&said.concat());
+        drop(peer);
+        let events = drain(&mut client);
+        prop_assert!(matches!(events.last(), Some(Event::Disconnected { .. })), "{:?}", events);
+        let reports = events.iter().filter(|event| matches!(event, Event::Report { .. } | Event::Denied { .. }));
+        prop_assert_eq!(reports.count() as u64, client.counts().reports);
+    }
+
+    #[test]
+    fn any_bytes_of_a_logon(said in vec(bytes(), 1..5), answers in any::<bool>()) {
+        let oms = Oms::unix();
+        let (client, ()) = oms.beside(oms.config(), |mut peer| {
+            if answers {
+                peer.logon();
+            }
+            peer.try_say(&said.concat());
+        });
+        prop_assert!(!client.unwrap_err().to_string().is_empty());
+    }
+}
+
+#[test]
+fn heads_that_lie_end_the_connection() {
+    let report = Message::ExecutionReport.code();
+    for head in [
+        Head { length: MOST_PAYLOAD as u32 + 1, kind: report, ..Head::default() },
+        Head { length: 8, fixed: 9, kind: report, ..Head::default() },
+        // The OMS expects a request that was never sent.
+        Head { kind: Kind::Heartbeat.code(), sequence: 3, ..Head::default() },
+    ] {
+        let oms = Oms::unix();
+        let (mut client, mut peer) = oms.meet(Config { reconnect: false, ..oms.config() }, welcome(2, 2));
+        peer.say_bytes(&[head.as_bytes(), &[0; 8]].concat());
+        let events = drain(&mut client);
+        assert!(matches!(&events[..], [Event::Connected(_), Event::Disconnected { .. }]), "{events:?}");
+    }
+}
+
+#[test]
+fn the_last_of_all_numbers_ends_nothing() {
+    let oms = Oms::unix();
+    let (mut client, mut peer) = oms.meet(Config { reconnect: false, ..oms.config() }, welcome(u64::MAX - 1, u64::MAX));
+    peer.report_raw(u64::MAX);
+    peer.report_raw(u64::MAX);
+    drop(peer);
+    drain(&mut client);
+    assert_eq!(client.counts().reports, 2);
+}

@@ -1,0 +1,355 @@
+//! Stored data of an order, its trigger, a cancel or replace, and a fill.
+//!
+//! ```text
+//!   quantity  the total requested, as last replaced
+//!   reported  the cumulative quantity that the venue reported with its highest sequence; without sequences the largest
+//!   filled    the sum of the booked fills
+//!   leaves    quantity − max(filled, reported): the quantity that the venue still works
+//!   exposure  max(quantity, reported) − filled: the quantity that may still move the position; for an ended order
+//!             reported − filled; zero for an order that waits for its trigger
+//!   recall    filled − reported of an unknown order: the quantity that its venue may have taken back
+//! ```
+
+use tickpath_market::{
+    AccountId, ClientOrderId, OrdStatus, OrderId, OrderType, Price, Quantity, Side, SymbolId, TimeInForce, Trigger,
+    VenueId, VenueOrderId,
+};
+use tickpath_oms_risk::{MOST_VALUE, times};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, TryFromBytes};
+
+use crate::state::{Pending, Phase, status};
+
+/// Slot value for "none".
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// An order as the core knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OrderView {
+    /// The core's id.
+    pub id: OrderId,
+    /// The client's id.
+    pub client_order_id: ClientOrderId,
+    /// The venue's id; zero if the venue reported none.
+    pub venue_order_id: VenueOrderId,
+    /// The client's session.
+    pub session: u16,
+    /// The account that the order trades for.
+    pub account: AccountId,
+    /// The instrument.
+    pub symbol: SymbolId,
+    /// The side.
+    pub side: Side,
+    /// The pricing of the order: limit or market.
+    pub order_type: OrderType,
+    /// The time for which the order works.
+    pub time_in_force: TimeInForce,
+    /// The venue that the order was admitted for.
+    pub venue: VenueId,
+    /// The limit price, as last replaced.
+    pub price: Price,
+    /// The total quantity, as last replaced.
+    pub quantity: Quantity,
+    /// The sum of its fills.
+    pub cumulative: Quantity,
+    /// The quantity that the venue still works.
+    pub leaves: Quantity,
+    /// The status, by FIX precedence.
+    pub status: OrdStatus,
+    /// The highest venue sequence seen; zero if the venue gives none.
+    pub venue_sequence: u64,
+}
+
+/// Stored order, 120 bytes.
+#[derive(Debug, Clone, Copy, TryFromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub(crate) struct Order {
+    pub(crate) id: u64,
+    pub(crate) client: u64,
+    pub(crate) venue: u64,
+    pub(crate) price: i64,
+    /// Price that one unit is valued at: the limit price, or a market order's reference price at admission.
+    pub(crate) valued: i64,
+    pub(crate) quantity: i64,
+    pub(crate) filled: i64,
+    pub(crate) reported: i64,
+    /// The highest venue sequence seen.
+    pub(crate) sequence: u64,
+    /// Venue sequence of the report that price and quantity come from.
+    pub(crate) terms_sequence: u64,
+    /// Bit set of the last 64 venue sequences seen: bit n stands for the highest less n.
+    pub(crate) seen: u64,
+    pub(crate) account: AccountId,
+    pub(crate) symbol: SymbolId,
+    /// Slot of its position.
+    pub(crate) position: u32,
+    /// Slot of the pending cancel.
+    pub(crate) cancel: u32,
+    /// Slot of the pending replace.
+    pub(crate) replace: u32,
+    /// Number of the order's venue, from its admission on.
+    pub(crate) route: u16,
+    pub(crate) session: u16,
+    pub(crate) side: Side,
+    pub(crate) order_type: OrderType,
+    pub(crate) time_in_force: TimeInForce,
+    pub(crate) phase: Phase,
+    /// Sum of [`HOLE`], [`GAPPED`], [`SOFT`], [`DOUBTED`], [`WORDED`], [`NAMELESS`], [`ASTRAY`].
+    pub(crate) marks: u8,
+    pub(crate) reserved: [u8; 3],
+}
+
+/// [`Order::marks`]: a venue sequence was never seen, and is too old to wait for.
+pub(crate) const HOLE: u8 = 1;
+/// [`Order::marks`]: the order is in the list of orders that miss a venue sequence.
+pub(crate) const GAPPED: u8 = 2;
+/// [`Order::marks`]: the order ended without a venue sequence, so any later sign of life contradicts the end.
+pub(crate) const SOFT: u8 = 4;
+/// [`Order::marks`]: messages of the order may be lost, and its venue has answered no status request since. Only such
+/// an answer, its end or an operator takes it out of doubt: any other report may be from before the loss.
+pub(crate) const DOUBTED: u8 = 8;
+/// [`Order::marks`]: an operator has entered some of the filled quantity, which is or was the fill [`WORD`].
+pub(crate) const WORDED: u8 = 16;
+/// [`Order::marks`]: the order's day is over, so another order may have its client id.
+pub(crate) const NAMELESS: u8 = 32;
+/// [`Order::marks`]: the venue may have rejected the order and work a later retry, whose id was lost with the journal's
+/// tail. A rejection does not end it.
+pub(crate) const ASTRAY: u8 = 64;
+
+/// Execution id of the quantity that an operator has booked; no venue's fill has this id.
+pub(crate) const WORD: u64 = 0;
+
+/// Cancel or replace that was sent or waits.
+#[derive(Debug, Clone, Copy, TryFromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub(crate) struct Ask {
+    pub(crate) id: u64,
+    pub(crate) client: u64,
+    /// The total quantity that a replace asks for; zero in a cancel.
+    pub(crate) quantity: i64,
+    /// The price that a replace asks for; zero in a cancel.
+    pub(crate) price: i64,
+    pub(crate) session: u16,
+    /// 1 while the request waits in the OMS for its venue.
+    pub(crate) waits: u8,
+    pub(crate) reserved: [u8; 5],
+}
+
+/// Data of a pending trigger, kept beside its order until the order has certainly left.
+#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub(crate) struct Arming {
+    /// Slot of the order.
+    pub(crate) slot: u32,
+    pub(crate) position_effect: u8,
+    pub(crate) reserved: [u8; 3],
+    pub(crate) cause: u64,
+    /// Id of the request that brought the trigger.
+    pub(crate) by: u64,
+    /// Time of that request, in ticks.
+    pub(crate) since: u64,
+    pub(crate) trigger: Trigger,
+}
+
+/// Client id of a denied request, kept alone because the id is used up.
+#[derive(Debug, Clone, Copy, TryFromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub(crate) struct DeniedId {
+    pub(crate) client: u64,
+    pub(crate) session: u16,
+    pub(crate) reserved: [u8; 6],
+}
+
+/// Counted fill, or an amendment that arrived in its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, TryFromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub(crate) struct Fill {
+    pub(crate) exec: u64,
+    /// Quantity that holds; zero if the fill was taken back. A quantity that an operator has booked may be negative.
+    pub(crate) quantity: i64,
+    /// Slot of its order.
+    pub(crate) order: u32,
+    /// Venue sequence of the latest amendment, 1 if the amendment has none; zero for a fill that was not amended.
+    pub(crate) changed: u32,
+}
+
+const _: () = assert!(size_of::<Order>() == 120 && size_of::<Ask>() == 40 && size_of::<Fill>() == 24);
+
+impl Order {
+    pub(crate) const EMPTY: Self = Self {
+        id: 0,
+        client: 0,
+        venue: 0,
+        price: 0,
+        valued: 0,
+        quantity: 0,
+        filled: 0,
+        reported: 0,
+        sequence: 0,
+        terms_sequence: 0,
+        seen: 0,
+        account: AccountId(0),
+        symbol: SymbolId(0),
+        position: NONE,
+        cancel: NONE,
+        replace: NONE,
+        route: 0,
+        session: 0,
+        side: Side::Buy,
+        order_type: OrderType::Limit,
+        time_in_force: TimeInForce::Day,
+        phase: Phase::Denied,
+        marks: 0,
+        reserved: [0; 3],
+    };
+
+    pub(crate) fn leaves(&self) -> i64 {
+        if self.phase.is_live() { self.quantity.saturating_sub(self.known()).max(0) } else { 0 }
+    }
+
+    /// Returns the quantity that may still move the position, if a pending replace asks for this total.
+    pub(crate) fn exposure(&self, replacing: i64) -> i64 {
+        if self.phase == Phase::Armed {
+            return 0;
+        }
+        // A venue that reports more than the known total has replaced the order, and the report of the replace is lost.
+        let most = if self.phase.is_live() { self.quantity.max(replacing).max(self.reported) } else { self.reported };
+        most.saturating_sub(self.filled).max(0)
+    }
+
+    /// Returns the quantity that an unknown order's venue counts less than was booked: it may move the position back.
+    pub(crate) fn recall(&self) -> i64 {
+        if self.phase.is_unknown() { self.filled.saturating_sub(self.reported).max(0) } else { 0 }
+    }
+
+    /// Returns the largest value that may still trade, if a pending replace asks for this total and price: 10⁻¹⁶ units.
+    pub(crate) fn value(&self, replacing: i64, price: i64, multiplier: i64) -> i128 {
+        let each = i128::from(self.valued.unsigned_abs().max(price.unsigned_abs()));
+        times(each * i128::from(self.exposure(replacing)), multiplier).min(MOST_VALUE)
+    }
+
+    /// Returns whether the order is live and not filled yet.
+    #[inline]
+    pub(crate) fn is_open(&self) -> bool {
+        self.phase.is_live() && !self.is_filled()
+    }
+
+    /// Returns whether the order may trade against another order: an armed order is at no venue.
+    #[inline]
+    pub(crate) fn may_meet(&self) -> bool {
+        self.is_open() && self.phase != Phase::Armed
+    }
+
+    /// Returns whether the order is filled for good. A pending replace may still enlarge it, and the answer to a
+    /// pending cancel may be lost, so both keep it open.
+    #[inline]
+    pub(crate) fn is_filled(&self) -> bool {
+        self.phase == Phase::Open && self.filled >= self.quantity && self.replace == NONE && self.cancel == NONE
+    }
+
+    /// Returns whether two states of the order agree in exposure, value and openness.
+    pub(crate) fn holds_as(&self, other: &Self) -> bool {
+        let holds = |order: &Self| (order.quantity, order.filled, order.reported, order.valued, order.replace);
+        holds(self) == holds(other)
+            && self.phase.is_live() == other.phase.is_live()
+            && self.phase.is_unknown() == other.phase.is_unknown()
+            && self.is_open() == other.is_open()
+            && (self.phase == Phase::Armed) == (other.phase == Phase::Armed)
+    }
+
+    /// Notes a venue sequence; returns false if it was seen before. A sequence too old for the window counts as new.
+    pub(crate) fn note_sequence(&mut self, sequence: u64) -> bool {
+        if sequence > self.sequence {
+            let by = sequence - self.sequence;
+            // A sequence that leaves the window unseen stays a hole.
+            let known = self.sequence.min(64) as u32;
+            let kept = 64_u64.saturating_sub(by).min(u64::from(known)) as u32;
+            let leaving = if kept >= known { 0 } else { mask(known) & !mask(kept) };
+            if by > 64 || self.seen & leaving != leaving {
+                self.marks |= HOLE;
+            }
+            self.seen = if by >= 64 { 1 } else { self.seen << by | 1 };
+            self.sequence = sequence;
+            return true;
+        }
+        let behind = self.sequence - sequence;
+        if behind >= 64 {
+            return true;
+        }
+        let bit = 1 << behind;
+        let is_new = self.seen & bit == 0;
+        self.seen |= bit;
+        is_new
+    }
+
+    /// Returns whether every event up to the highest venue sequence was seen.
+    pub(crate) fn is_contiguous(&self) -> bool {
+        let known = mask(self.sequence.min(64) as u32);
+        self.marks & HOLE == 0 && self.seen & known == known
+    }
+
+    /// Marks all events up to this sequence as seen, because the venue has reported their result.
+    pub(crate) fn skip_to(&mut self, sequence: u64) {
+        self.sequence = self.sequence.max(sequence);
+        self.seen = u64::MAX;
+        self.marks &= !HOLE;
+    }
+
+    /// Returns the cumulative quantity by the fills or by the venue's reports, whichever is larger.
+    pub(crate) fn known(&self) -> i64 {
+        self.filled.max(self.reported)
+    }
+
+    pub(crate) fn status(&self) -> OrdStatus {
+        status(self.phase, self.pending(), self.filled, self.quantity)
+    }
+
+    pub(crate) fn view(&self) -> OrderView {
+        OrderView {
+            id: OrderId(self.id),
+            client_order_id: ClientOrderId(self.client),
+            venue_order_id: VenueOrderId(self.venue),
+            session: self.session,
+            account: self.account,
+            symbol: self.symbol,
+            side: self.side,
+            order_type: self.order_type,
+            time_in_force: self.time_in_force,
+            venue: VenueId(self.route),
+            price: Price(self.price),
+            quantity: Quantity(self.quantity),
+            cumulative: Quantity(self.filled),
+            leaves: Quantity(self.leaves()),
+            status: self.status(),
+            venue_sequence: self.sequence,
+        }
+    }
+
+    fn pending(&self) -> Pending {
+        if self.cancel != NONE {
+            Pending::Cancel
+        } else if self.replace != NONE {
+            Pending::Replace
+        } else {
+            Pending::Nothing
+        }
+    }
+}
+
+impl Ask {
+    /// Not all zeros, so that building a page writes its memory.
+    pub(crate) const EMPTY: Self =
+        Self { id: u64::MAX, client: 0, quantity: 0, price: 0, session: 0, waits: 0, reserved: [0; 5] };
+}
+
+impl DeniedId {
+    pub(crate) const EMPTY: Self = Self { client: u64::MAX, session: 0, reserved: [0; 6] };
+}
+
+impl Fill {
+    pub(crate) const EMPTY: Self = Self { exec: 0, quantity: 0, order: NONE, changed: 0 };
+}
+
+/// Returns a mask of the lowest `bits` bits.
+fn mask(bits: u32) -> u64 {
+    if bits >= 64 { u64::MAX } else { (1 << bits) - 1 }
+}

@@ -1,0 +1,333 @@
+//! Every check at its limit, below and above it; and the denials that have no measured value.
+
+use tickpath_market::{AccountId, ExecType, NewOrder, OrderType, Price, Quantity, Request, Side, SymbolId, VenueId};
+use tickpath_oms_core::{
+    AccountLimits, Boot, Denial, Doubt, Ended, Grant, Input, Instrument, KILL_ACCOUNT, KILL_ALL, KILL_DISK,
+    KILL_SYMBOL, Kill, Line, RecordKind, VenueRules,
+};
+
+use crate::scene::{ACCOUNT, SYMBOL, Scene, fill, instrument, order, said, wide};
+
+/// Checks the denial, limit and value of an order of `quantity` at `price` under these limits.
+#[track_caller]
+fn check(limits: AccountLimits, side: Side, price: i64, quantity: i64, expected: Option<(Denial, i128, i128)>) {
+    let mut scene = Scene::with(limits);
+    scene.order(1, side, price, quantity);
+    assert_eq!(scene.denial(), expected, "{side:?} {quantity} at {price}");
+}
+
+#[test]
+fn order_quantity() {
+    let limits = AccountLimits { max_order_quantity: Quantity(10), ..wide() };
+    for (quantity, expected) in [
+        (i64::MIN, Some((Denial::MinimumQuantity, 1, i128::from(i64::MIN)))),
+        (-1, Some((Denial::MinimumQuantity, 1, -1))),
+        (0, Some((Denial::MinimumQuantity, 1, 0))),
+        (1, None),
+        (9, None),
+        (10, None),
+        (11, Some((Denial::MaximumQuantity, 10, 11))),
+        (i64::MAX, Some((Denial::MaximumQuantity, 10, i128::from(i64::MAX)))),
+    ] {
+        check(limits, Side::Buy, 100, quantity, expected);
+        check(limits, Side::Sell, 100, quantity, expected);
+    }
+}
+
+#[test]
+fn notional() {
+    let limits = AccountLimits { max_notional: 1000_i128.to_le_bytes(), ..wide() };
+    for (price, quantity, expected) in [
+        (100, 9, None),
+        (100, 10, None),
+        (1000, 1, None),
+        (-1000, 1, None),
+        (100, 11, Some((Denial::Notional, 1000, 1100))),
+        (1001, 1, Some((Denial::Notional, 1000, 1001))),
+        (-1001, 1, Some((Denial::Notional, 1000, 1001))),
+        (100, i64::MAX, Some((Denial::Notional, 1000, 100 * i128::from(i64::MAX)))),
+    ] {
+        check(limits, Side::Buy, price, quantity, expected);
+    }
+}
+
+#[test]
+fn notional_counts_the_multiplier_and_values_market_orders_at_the_reference() {
+    for (multiplier, quantity, expected) in [
+        (10, 1, None),
+        (11, 1, Some((Denial::Notional, 1000, 1100))),
+        (1, 10, None),
+        (1, 11, Some((Denial::Notional, 1000, 1100))),
+        (i64::MAX, i64::MAX, Some((Denial::Notional, 1000, i128::MAX))),
+    ] {
+        let mut scene = Scene::with(AccountLimits { max_notional: 1000_i128.to_le_bytes(), ..wide() });
+        scene.say(Input::Instrument(instrument(multiplier)));
+        let market = NewOrder { order_type: OrderType::Market.code(), ..order(1, Side::Buy, 0, quantity) };
+        scene.request(Request::New(market));
+        assert_eq!(scene.denial(), expected, "{quantity} times {multiplier}");
+    }
+}
+
+#[test]
+fn price_collar() {
+    // 500 basis points of the reference price 100 are 5.
+    let limits = AccountLimits { collar: 500, ..wide() };
+    for (price, expected) in [
+        (94, Some((Denial::PriceCollar, 5, 6))),
+        (95, None),
+        (100, None),
+        (105, None),
+        (106, Some((Denial::PriceCollar, 5, 6))),
+        (i64::MIN, Some((Denial::PriceCollar, 5, 100 - i128::from(i64::MIN)))),
+    ] {
+        check(limits, Side::Buy, price, 1, expected);
+        check(limits, Side::Sell, price, 1, expected);
+    }
+}
+
+#[test]
+fn a_missing_or_old_reference_fails_closed() {
+    let limits = AccountLimits { max_reference_age_ns: 50, ..wide() };
+    for (reference, age, expected) in [
+        (100, 49, None),
+        (100, 50, None),
+        (100, 51, Some((Denial::StaleReference, 50, 51))),
+        (100, u64::MAX, Some((Denial::StaleReference, 50, i128::from(u64::MAX)))),
+        (0, 0, Some((Denial::NoReference, 1, 0))),
+    ] {
+        let mut scene = Scene::with(limits);
+        (scene.reference, scene.reference_age_ns) = (Price(reference), age);
+        scene.order(1, Side::Buy, 100, 1);
+        assert_eq!(scene.denial(), expected, "{reference} of age {age}");
+        let market = NewOrder { order_type: OrderType::Market.code(), ..order(2, Side::Sell, 0, 1) };
+        scene.request(Request::New(market));
+        assert_eq!(scene.denial(), expected, "market, {reference} of age {age}");
+    }
+}
+
+#[test]
+fn request_age() {
+    for (sent, expected) in [
+        (980, None),
+        (951, None),
+        (950, Some((Denial::RequestAge, 50, 51))),
+        (0, Some((Denial::RequestAge, 50, 1001))),
+        (5000, None),
+    ] {
+        let mut scene = Scene::with(AccountLimits { max_request_age_ns: 50, ..wide() });
+        (scene.stamp, scene.sent) = (1000, Some(sent));
+        scene.order(1, Side::Buy, 100, 1);
+        assert_eq!(scene.denial(), expected, "sent at {sent}, taken at 1001");
+    }
+}
+
+#[test]
+fn position_with_working_orders() {
+    for side in [Side::Buy, Side::Sell] {
+        let mut scene = Scene::with(AccountLimits { max_position: Quantity(10), ..wide() });
+        let first = scene.order(1, side, 100, 6);
+        assert_eq!(scene.denial(), None);
+        scene.order(2, side, 100, 5);
+        assert_eq!(scene.denial(), Some((Denial::Position, 10, 11)));
+        scene.order(3, side, 100, 4);
+        assert_eq!(scene.denial(), None, "exactly at the limit");
+        scene.order(4, side.opposite(), 100, 11);
+        assert_eq!(scene.denial(), Some((Denial::Position, 10, 11)), "working orders of the other side do not help");
+        scene.order(5, side.opposite(), 100, 10);
+        assert_eq!(scene.denial(), None);
+        scene.hear(fill(first, 1, 6, 6, 0));
+        scene.order(6, side, 100, 1);
+        assert_eq!(scene.denial(), Some((Denial::Position, 10, 11)), "a fill moves exposure, it does not free it");
+    }
+}
+
+#[test]
+fn a_replace_is_checked_on_what_it_adds() {
+    let mut scene = Scene::with(AccountLimits { max_position: Quantity(10), ..wide() });
+    let id = scene.order(1, Side::Buy, 100, 10);
+    scene.replace(2, 1, 100, 11);
+    assert_eq!(scene.denial(), Some((Denial::Position, 10, 11)));
+    scene.say(Input::Account(AccountLimits { max_position: Quantity(5), ..wide() }));
+    scene.replace(3, 1, 100, 10);
+    assert_eq!(scene.denial(), None, "another price adds nothing");
+    let replace = scene.sequence;
+    scene.hear(said(id, ExecType::CancelRejected, replace, 1, 0, 10));
+    scene.replace(4, 1, 100, 8);
+    assert_eq!(scene.denial(), None, "less adds nothing");
+    assert_eq!(scene.position().working_buy, 10, "the larger counts while it is on its way");
+    scene.hear(fill(id, 2, 3, 3, 7));
+    scene.replace(5, 1, 100, 3);
+    assert_eq!(scene.denial(), Some((Denial::AlreadyPending, 0, 0)));
+}
+
+#[test]
+fn a_replace_asks_for_more_than_is_filled() {
+    let mut scene = Scene::new();
+    let id = scene.order(1, Side::Buy, 100, 10);
+    scene.hear(fill(id, 1, 3, 3, 7));
+    scene.replace(2, 1, 100, 3);
+    assert_eq!(scene.denial(), Some((Denial::MinimumQuantity, 4, 3)));
+    scene.replace(3, 1, 100, 4);
+    assert_eq!(scene.denial(), None);
+}
+
+#[test]
+fn message_rate() {
+    let mut scene = Scene::with(AccountLimits { rate_limit: 3, rate_window_ns: 100, ..wide() });
+    scene.stamp = 1000;
+    for client in 1..=3 {
+        scene.order(client, Side::Buy, 100, 1);
+        assert_eq!(scene.denial(), None, "message {client}");
+    }
+    scene.order(4, Side::Buy, 100, 1);
+    assert_eq!(scene.denial(), Some((Denial::MessageRate, 3, 4)));
+    scene.cancel(5, 1);
+    assert_eq!(scene.denial(), None, "a cancel passes");
+    scene.replace(6, 2, 101, 1);
+    assert_eq!(scene.denial(), Some((Denial::MessageRate, 3, 6)), "the cancel was counted");
+    // The window began at 1001, so its last tick is 1100.
+    scene.stamp = 1099;
+    scene.order(7, Side::Buy, 100, 1);
+    assert_eq!(scene.denial(), Some((Denial::MessageRate, 3, 7)));
+    scene.order(8, Side::Buy, 100, 1);
+    assert_eq!(scene.denial(), None, "a new window");
+}
+
+#[test]
+fn kill_switches() {
+    for (scope, target, covers) in [
+        (KILL_ALL, 0, true),
+        (KILL_ACCOUNT, ACCOUNT.0, true),
+        (KILL_ACCOUNT, ACCOUNT.0 + 1, false),
+        (KILL_SYMBOL, SYMBOL.0, true),
+        (KILL_SYMBOL, SYMBOL.0 + 1, false),
+    ] {
+        let mut scene = Scene::new();
+        let kill = |on| Input::Kill(Kill { scope, on, target, ..Kill::default() });
+        let denied = covers.then_some((Denial::KillSwitch, 0, 1));
+        scene.order(1, Side::Buy, 100, 1);
+        scene.say(kill(1));
+        scene.order(2, Side::Buy, 100, 1);
+        assert_eq!(scene.denial(), denied, "scope {scope}, target {target}");
+        scene.replace(3, 1, 100, 2);
+        assert_eq!(scene.denial(), denied, "a replace, scope {scope}, target {target}");
+        scene.cancel(4, 1);
+        assert_eq!(scene.denial(), None, "a cancel passes");
+        scene.say(kill(0));
+        scene.order(5, Side::Buy, 100, 1);
+        assert_eq!(scene.denial(), None, "off again");
+    }
+}
+
+#[test]
+fn a_disk_that_failed_denies_until_a_start() {
+    let mut scene = Scene::new();
+    scene.order(1, Side::Buy, 100, 1);
+    scene.say(Input::Kill(Kill { scope: KILL_DISK, on: 1, ..Kill::default() }));
+    scene.order(2, Side::Buy, 100, 1);
+    assert_eq!(scene.denial(), Some((Denial::DiskFailed, 0, 1)));
+    scene.say(Input::Kill(Kill { scope: KILL_DISK, on: 0, ..Kill::default() }));
+    scene.replace(3, 1, 100, 2);
+    assert_eq!(scene.denial(), Some((Denial::DiskFailed, 0, 1)), "nobody's word makes a disk sound");
+    scene.cancel(4, 1);
+    assert_eq!(scene.denial(), None, "a cancel passes");
+    scene.boot(1, 0);
+    scene.order(5, Side::Buy, 100, 1);
+    assert_eq!(scene.denial(), None);
+}
+
+#[test]
+fn a_kill_switch_holds_for_what_is_defined_later() {
+    let mut scene = Scene::new();
+    let account = AccountId(40);
+    scene.say(Input::Kill(Kill { scope: KILL_ACCOUNT, on: 1, target: 40, ..Kill::default() }));
+    scene.say(Input::Account(AccountLimits { account, ..wide() }));
+    scene.request(Request::New(NewOrder { account, ..order(1, Side::Buy, 100, 1) }));
+    assert_eq!(scene.denial(), Some((Denial::KillSwitch, 0, 1)));
+}
+
+#[test]
+fn client_ids_are_used_up_per_session() {
+    let mut scene = Scene::new();
+    scene.order(1, Side::Buy, 100, 1);
+    scene.order(1, Side::Buy, 100, 1);
+    assert_eq!(scene.denial(), Some((Denial::DuplicateClientOrderId, 0, 0)));
+    scene.cancel(1, 1);
+    assert_eq!(scene.denial(), Some((Denial::DuplicateClientOrderId, 0, 0)));
+    scene.cancel(2, 1);
+    assert_eq!(scene.denial(), None);
+    scene.order(2, Side::Buy, 100, 1);
+    assert_eq!(scene.denial(), Some((Denial::DuplicateClientOrderId, 0, 0)), "used by a cancel");
+    scene.order(3, Side::Buy, 100, 0);
+    scene.order(3, Side::Buy, 100, 1);
+    assert_eq!(scene.denial(), Some((Denial::DuplicateClientOrderId, 0, 0)), "used by a denied order");
+    scene.order(0, Side::Buy, 100, 1);
+    assert_eq!(scene.denial(), Some((Denial::MissingClientOrderId, 0, 0)));
+    scene.session = 2;
+    scene.order(1, Side::Buy, 100, 1);
+    assert_eq!(scene.denial(), None, "another session");
+}
+
+#[test]
+fn unknown_names_are_denied() {
+    let mut scene = Scene::new();
+    for (account, symbol, expected) in [
+        (ACCOUNT.0, SYMBOL.0 + 1, (Denial::UnknownSymbol, 0, i128::from(SYMBOL.0 + 1))),
+        (ACCOUNT.0, u32::MAX, (Denial::UnknownSymbol, 0, i128::from(u32::MAX))),
+        (ACCOUNT.0 + 1, SYMBOL.0, (Denial::UnknownAccount, 0, i128::from(ACCOUNT.0 + 1))),
+        (u32::MAX, u32::MAX, (Denial::UnknownAccount, 0, i128::from(u32::MAX))),
+    ] {
+        let new = order(scene.sequence, Side::Buy, 100, 1);
+        let (account, symbol) = (AccountId(account), SymbolId(symbol));
+        scene.request(Request::New(NewOrder { account, symbol, ..new }));
+        assert_eq!(scene.denial(), Some(expected));
+    }
+    scene.cancel(100, 99);
+    assert_eq!(scene.denial(), Some((Denial::UnknownOrder, 0, 0)));
+    scene.order(101, Side::Buy, 100, 1);
+    scene.session = 2;
+    scene.cancel(102, 101);
+    assert_eq!(scene.denial(), Some((Denial::UnknownOrder, 0, 0)), "an order of another session");
+}
+
+#[test]
+fn definitions_that_cannot_be_taken_are_counted() {
+    let mut scene = Scene::new();
+    let instrument = instrument(1);
+    let bad = [
+        Input::Instrument(Instrument { multiplier: 0, ..instrument }),
+        Input::Instrument(Instrument { symbol: SymbolId(65_536), ..instrument }),
+        Input::Instrument(Instrument { venue: VenueId(4096), ..instrument }),
+        Input::Venue(VenueRules::of(VenueId(4096))),
+        Input::Grant(Grant { account: AccountId(65_536), session: 1, reserved: 0 }),
+        Input::Ended(Ended { kind: RecordKind::New.code(), ..Ended::default() }),
+        Input::Ended(Ended { kind: RecordKind::Account.code(), id: 40, ..Ended::default() }),
+        Input::Ended(Ended { kind: RecordKind::Session.code(), session: 40, ..Ended::default() }),
+        Input::Line(Line { venue: VenueId(4096), ..Line::default() }),
+        Input::Doubt(Doubt { lost: 3, ..Doubt::default() }),
+        Input::Boot(Boot { epoch: 0, ticks_per_second: 1, ..Boot::default() }),
+        Input::Boot(Boot { epoch: 1 << 24, ticks_per_second: 1, ..Boot::default() }),
+        Input::Boot(Boot { epoch: 1, ..Boot::default() }),
+        Input::Kill(Kill { scope: KILL_DISK, ..Kill::default() }),
+        Input::Account(AccountLimits { account: AccountId(65_536), ..wide() }),
+        Input::Kill(Kill { scope: 0, on: 1, ..Kill::default() }),
+        Input::Kill(Kill { scope: KILL_SYMBOL, on: 1, target: 65_536, ..Kill::default() }),
+    ];
+    for input in bad {
+        let before = scene.counts().ignored;
+        scene.say(input);
+        assert_eq!((scene.counts().ignored, scene.out.len()), (before + 1, 0), "{input:?}");
+    }
+    scene.order(1, Side::Buy, 100, 1);
+    assert_eq!(scene.denial(), None);
+}
+
+#[test]
+fn denials_have_codes_of_their_own_and_a_sentence() {
+    for (place, denial) in Denial::ALL.iter().enumerate() {
+        assert_eq!(Denial::from_code(denial.code()), Some(*denial));
+        assert!(Denial::ALL[..place].iter().all(|other| other.code() < denial.code()), "{denial:?}");
+        assert!(denial.to_string().len() > 20, "{denial:?}");
+    }
+    assert_eq!(Denial::from_code(0), None);
+}

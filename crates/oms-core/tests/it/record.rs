@@ -1,0 +1,128 @@
+//! The journal's structs keep their sizes, and inputs their bytes.
+
+use tickpath_oms_core::{
+    AccountLimits, Boot, CancelRecord, CancelScope, ConditionalRecord, DayEnd, Digest, Doubt, Ended, EnterFill,
+    EnterOrder, EnterPosition, Envelope, Fired, FirmLimits, Grant, Input, Inquire, Instrument, Kill, Lane, Line, Login,
+    MassCancelRecord, Name, NewRecord, RECORD_BYTES, Reconcile, RecordError, RecordKind, RejectRule, Release,
+    ReplaceConditionalRecord, ReplaceRecord, ReportRecord, Resolve, Returned, Rolled, SessionRules, Start,
+    StatusRecord, Stop, SymbolLimits, Timer, VenueRules,
+};
+
+use crate::dice::seed;
+use crate::draw::World;
+
+/// Kinds, and the bytes of their records.
+const SIZES: &[(RecordKind, usize, usize)] = &[
+    (RecordKind::Start, size_of::<Start>(), 24),
+    (RecordKind::Instrument, size_of::<Instrument>(), 104),
+    (RecordKind::Account, size_of::<AccountLimits>(), 144),
+    (RecordKind::Kill, size_of::<Kill>(), 16),
+    (RecordKind::Digest, size_of::<Digest>(), 24),
+    (RecordKind::Stop, size_of::<Stop>(), 16),
+    (RecordKind::New, size_of::<NewRecord>(), 88),
+    (RecordKind::Cancel, size_of::<CancelRecord>(), 80),
+    (RecordKind::Replace, size_of::<ReplaceRecord>(), 96),
+    (RecordKind::Report, size_of::<ReportRecord>(), 112),
+    (RecordKind::Boot, size_of::<Boot>(), 40),
+    (RecordKind::Venue, size_of::<VenueRules>(), 16),
+    (RecordKind::Session, size_of::<SessionRules>(), 48),
+    (RecordKind::Grant, size_of::<Grant>(), 8),
+    (RecordKind::Ended, size_of::<Ended>(), 8),
+    (RecordKind::Line, size_of::<Line>(), 8),
+    (RecordKind::Login, size_of::<Login>(), 8),
+    (RecordKind::Returned, size_of::<Returned>(), 72),
+    (RecordKind::Release, size_of::<Release>(), 40),
+    (RecordKind::Doubt, size_of::<Doubt>(), 16),
+    (RecordKind::Resolve, size_of::<Resolve>(), 56),
+    (RecordKind::Inquire, size_of::<Inquire>(), 16),
+    (RecordKind::Timer, size_of::<Timer>(), 8),
+    (RecordKind::DayEnd, size_of::<DayEnd>(), 8),
+    (RecordKind::Status, size_of::<StatusRecord>(), 80),
+    (RecordKind::MassCancel, size_of::<MassCancelRecord>(), 72),
+    (RecordKind::Lane, size_of::<Lane>(), 24),
+    (RecordKind::Rolled, size_of::<Rolled>(), 8),
+    (RecordKind::SymbolLimits, size_of::<SymbolLimits>(), 32),
+    (RecordKind::Firm, size_of::<FirmLimits>(), 56),
+    (RecordKind::Conditional, size_of::<ConditionalRecord>(), 128),
+    (RecordKind::ReplaceConditional, size_of::<ReplaceConditionalRecord>(), 128),
+    (RecordKind::Fired, size_of::<Fired>(), 48),
+    (RecordKind::CancelScope, size_of::<CancelScope>(), 16),
+    (RecordKind::EnterOrder, size_of::<EnterOrder>(), 96),
+    (RecordKind::EnterFill, size_of::<EnterFill>(), 80),
+    (RecordKind::Reject, size_of::<RejectRule>(), 8),
+    (RecordKind::Name, size_of::<Name>(), 72),
+    (RecordKind::Reconcile, size_of::<Reconcile>(), 40),
+    (RecordKind::EnterPosition, size_of::<EnterPosition>(), 64),
+];
+
+/// Definitions that core version 3 wrote with fewer bytes, which are read, too.
+const OLDER: &[(RecordKind, usize)] =
+    &[(RecordKind::Instrument, 32), (RecordKind::Account, 88), (RecordKind::Session, 8)];
+
+/// Records that are not inputs.
+const NOTES: &[RecordKind] =
+    &[RecordKind::Start, RecordKind::Digest, RecordKind::Stop, RecordKind::Lane, RecordKind::Rolled, RecordKind::Name];
+
+#[test]
+fn sizes_are_those_of_the_journal() {
+    assert_eq!(SIZES.iter().map(|&(kind, ..)| kind).collect::<Vec<_>>(), RecordKind::ALL);
+    for &(kind, size, expected) in SIZES {
+        assert_eq!(size, expected, "{kind:?}");
+        assert!(size <= RECORD_BYTES && size % 8 == 0, "{kind:?}");
+    }
+    assert_eq!(size_of::<Envelope>(), 40);
+}
+
+#[test]
+fn codes_are_those_of_the_journal() {
+    let codes: Vec<u8> = (64..=103).collect();
+    assert_eq!(RecordKind::ALL.iter().map(|kind| kind.code()).collect::<Vec<_>>(), codes);
+    for (&code, kind) in codes.iter().zip(RecordKind::ALL) {
+        assert_eq!(RecordKind::from_code(code), Some(*kind));
+    }
+    for code in (0..=255).filter(|code| !codes.contains(code)) {
+        assert_eq!(RecordKind::from_code(code), None);
+        assert_eq!(Input::read(code, &[]), Err(RecordError::Kind(code)));
+    }
+}
+
+/// The reader does not validate codes: the core does.
+#[test]
+fn a_record_of_the_right_length_is_read_and_of_another_refused() {
+    for fill in [0, 0x55, 0xff] {
+        for &(kind, size, _) in SIZES {
+            for length in 0..=RECORD_BYTES {
+                let read = Input::read(kind.code(), &vec![fill; length]);
+                let is_input = !NOTES.contains(&kind);
+                match length == size || OLDER.contains(&(kind, length)) {
+                    true => assert_eq!(read.map(|input| input.is_some()), Ok(is_input), "{kind:?}"),
+                    false => assert_eq!(read, Err(RecordError::Length { kind: kind.code(), length }), "{kind:?}"),
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_written_is_read() {
+    let mut world = World::new(seed());
+    let mut kinds = std::collections::BTreeSet::new();
+    for _ in 0..20_000 {
+        let (_, written) = world.step();
+        let mut buffer = [0; RECORD_BYTES];
+        let bytes = written.write(&mut buffer);
+        kinds.insert(written.kind());
+        assert_eq!(Input::read(written.kind().code(), bytes), Ok(Some(written)));
+    }
+    // Inputs that an admin enters have tests of their own.
+    for entered in [
+        Input::EnterOrder(EnterOrder { session: 7, ..Default::default() }),
+        Input::EnterFill(EnterFill::default()),
+        Input::EnterPosition(EnterPosition { adjusts: 1, ..Default::default() }),
+    ] {
+        let mut buffer = [0; RECORD_BYTES];
+        kinds.insert(entered.kind());
+        assert_eq!(Input::read(entered.kind().code(), entered.write(&mut buffer)), Ok(Some(entered)));
+    }
+    assert_eq!(kinds.len() + NOTES.len(), RecordKind::ALL.len(), "not every kind was drawn: {kinds:?}");
+}

@@ -1,0 +1,210 @@
+//! Identity of the numbers of symbols, accounts, venues and sessions: no number changes its meaning while something
+//! bears it.
+//!
+//! ```text
+//!   symbol    name, venue, multiplier, currency   borne by orders, positions, triggers, foreign reports, its kill switch
+//!   account   currency                            borne by orders, positions, foreign reports, its kill switch
+//!   venue     name                                borne by orders, foreign reports, and the bearers of its symbols
+//!   session   the name of its user                borne by orders, requests, its kill switch, any report sent to it
+//! ```
+//! Open orders and the orders of the day count. Tick sizes, lots, hours, limits and rights are no part of a meaning:
+//! they change at any time. The rule is a pure function of the journal's content and the desk. It is checked before the
+//! first difference is journaled, so a journal never holds half of a refused desk, and old journals replay as before.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use tickpath_market::{AccountId, Symbol, SymbolId, VenueId};
+use tickpath_oms_core::{AccountLimits, Bearer, Core, Instrument, NAME_SESSION, NAME_VENUE, Name};
+use tickpath_oms_journal::Definitions;
+
+use crate::config::Desk;
+
+/// Reason why a desk is refused: each number whose meaning would change while something bears it. Its text is a
+/// sentence on a line of its own for each conflict.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Borne {
+    /// The conflicts, at least one.
+    pub list: Vec<Conflict>,
+}
+
+/// A number that would change its meaning.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conflict {
+    /// The number that the desk reassigns.
+    pub of: Identity,
+    /// The number's meaning, the desk's meaning, the bearer of the number, and the remedy.
+    pub sentence: String,
+}
+
+/// A number and its kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Identity {
+    /// A symbol.
+    Symbol(SymbolId),
+    /// An account.
+    Account(AccountId),
+    /// A venue.
+    Venue(VenueId),
+    /// A session.
+    Session(u16),
+}
+
+/// Checks a desk against the journal's definitions and orders; `has_reports` returns whether a session was ever sent a
+/// report.
+pub(crate) fn check(
+    core: &Core,
+    known: &Definitions,
+    desk: &Desk,
+    has_reports: impl Fn(u16) -> bool,
+) -> Result<(), Borne> {
+    let mut list = symbols(core, known, desk);
+    list.extend(desk.accounts.iter().filter_map(|limits| account(core, known, limits)));
+    for name in known_otherwise(known, desk) {
+        list.extend(match name.of {
+            NAME_VENUE => venue(core, known, name),
+            NAME_SESSION => session(core, known, name, &has_reports),
+            _ => None,
+        });
+    }
+    if list.is_empty() { Ok(()) } else { Err(Borne { list }) }
+}
+
+/// Returns whether a number would mean another instrument. A missing name or currency may be added.
+pub(crate) fn is_another(was: &Instrument, wanted: &Instrument) -> bool {
+    let is_named = was.name != Symbol::default() && was.name != wanted.name;
+    is_named || !differences(was, wanted).is_empty()
+}
+
+fn symbols(core: &Core, known: &Definitions, desk: &Desk) -> Vec<Conflict> {
+    let is_known = |wanted: &&Instrument| {
+        known.instrument(wanted.symbol).is_some_and(|was| was.name == wanted.name && !is_another(was, wanted))
+    };
+    let changed: Vec<&Instrument> = desk.instruments.iter().filter(|wanted| !is_known(wanted)).collect();
+    if changed.is_empty() {
+        return Vec::new();
+    }
+    let mut numbers: BTreeMap<Symbol, Vec<SymbolId>> = BTreeMap::new();
+    known.instruments().for_each(|was| numbers.entry(was.name).or_default().push(was.symbol));
+    let mut conflicts = Vec::new();
+    for wanted in changed {
+        let Instrument { symbol: number, name, .. } = *wanted;
+        if let Some(was) = known.instrument(number).filter(|was| is_another(was, wanted))
+            && let Some(bearer) = core.bearer_of_symbol(number)
+        {
+            conflicts.push(Conflict { of: Identity::Symbol(number), sentence: another_symbol(was, wanted, bearer) });
+            continue;
+        }
+        let others =
+            numbers.get(&name).into_iter().flatten().filter(|&&other| other != number && name != Symbol::default());
+        if let Some((other, bearer)) = others.copied().find_map(|other| Some((other, core.bearer_of_symbol(other)?))) {
+            let sentence = format!(
+                "{name} is symbol number {other}, and cannot become number {number}: {bearer}; write {other} in this line"
+            );
+            conflicts.push(Conflict { of: Identity::Symbol(number), sentence });
+        }
+    }
+    conflicts
+}
+
+fn another_symbol(was: &Instrument, wanted: &Instrument, bearer: Bearer) -> String {
+    let (number, old, new) = (wanted.symbol, was.name, wanted.name);
+    if old != new {
+        return format!(
+            "symbol number {number} is {old}, and cannot become {new}: {bearer}; leave {number} to {old}, and give {new} a \
+             number that no symbol has had"
+        );
+    }
+    let differences = differences(was, wanted).join(", ");
+    format!(
+        "{old}, symbol number {number}, cannot change so ({differences}): {bearer}; list the other contract under a name and a \
+         number of its own, or change this one when nothing of it is open or held and the day has ended"
+    )
+}
+
+/// Returns the differences between two instruments of one name that change their meaning.
+fn differences(was: &Instrument, wanted: &Instrument) -> Vec<String> {
+    let mut list = Vec::new();
+    if was.venue != wanted.venue {
+        list.push(format!("venue {} to {}", was.venue, wanted.venue));
+    }
+    if was.multiplier != wanted.multiplier {
+        list.push(format!("multiplier {} to {}", was.multiplier, wanted.multiplier));
+    }
+    list.extend(other_currency(was.currency, wanted.currency));
+    list
+}
+
+/// Returns the change of a currency that was set.
+fn other_currency(was: [u8; 4], wanted: [u8; 4]) -> Option<String> {
+    let word = |currency: [u8; 4]| match currency {
+        [0, ..] => "none".to_owned(),
+        currency => String::from_utf8_lossy(&currency).trim_end_matches('\0').to_owned(),
+    };
+    (was != [0; 4] && was != wanted).then(|| format!("currency {} to {}", word(was), word(wanted)))
+}
+
+fn account(core: &Core, known: &Definitions, wanted: &AccountLimits) -> Option<Conflict> {
+    let number = wanted.account;
+    let difference = other_currency(known.account(number)?.currency, wanted.currency)?;
+    let bearer = core.bearer_of_account(number)?;
+    let sentence = format!(
+        "account {number} cannot change so ({difference}): {bearer}; give the other currency an account of its own, or change \
+         this one when nothing of it is open or held and the day has ended"
+    );
+    Some(Conflict { of: Identity::Account(number), sentence })
+}
+
+/// Returns the names of a desk whose number has another name so far, or none.
+fn known_otherwise<'a>(known: &'a Definitions, desk: &'a Desk) -> impl Iterator<Item = &'a Name> {
+    desk.names.iter().filter(move |name| known.name(name.of, name.number) != Some(*name))
+}
+
+fn venue(core: &Core, known: &Definitions, wanted: &Name) -> Option<Conflict> {
+    let (number, new) = (wanted.number, wanted.text());
+    let bearer = |number: u16| {
+        let venue = VenueId(number);
+        let traded = || known.instruments().filter(move |instrument| instrument.venue == venue);
+        core.bearer_of_venue(venue).or_else(|| traded().find_map(|instrument| core.bearer_of_symbol(instrument.symbol)))
+    };
+    let of = Identity::Venue(VenueId(number));
+    if let Some(was) = known.name(NAME_VENUE, number)
+        && let Some(bearer) = bearer(number)
+    {
+        let old = was.text();
+        let sentence = format!(
+            "venue number {number} is {old}, and cannot become {new}: {bearer}; leave {number} to {old}, and give {new} a number \
+             that no venue has had"
+        );
+        return Some(Conflict { of, sentence });
+    }
+    let others = known.names().filter(|other| (other.of, other.name) == (NAME_VENUE, wanted.name));
+    let (other, bearer) = others.map(|other| other.number).find_map(|other| Some((other, bearer(other)?)))?;
+    let sentence = format!(
+        "{new} is venue number {other}, and cannot become number {number}: {bearer}; write {other} as its number"
+    );
+    Some(Conflict { of, sentence })
+}
+
+fn session(core: &Core, known: &Definitions, wanted: &Name, has_reports: &impl Fn(u16) -> bool) -> Option<Conflict> {
+    let number = wanted.number;
+    let (old, new) = (known.name(NAME_SESSION, number)?.text(), wanted.text());
+    let in_core = core.bearer_of_session(number).map(|bearer| bearer.to_string());
+    let bearer = in_core.or_else(|| has_reports(number).then(|| format!("reports to {old} are in its history")))?;
+    let sentence = format!(
+        "session {number} is {old}'s, and cannot become {new}'s: {bearer}; give {new} a session that no user has had"
+    );
+    Some(Conflict { of: Identity::Session(number), sentence })
+}
+
+impl fmt::Display for Borne {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, conflict) in self.list.iter().enumerate() {
+            let end = if place == 0 { "" } else { "\n" };
+            write!(f, "{end}{}", conflict.sentence)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Borne {}

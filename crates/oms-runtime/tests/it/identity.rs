@@ -1,0 +1,212 @@
+//! Numbers keep their meaning: a desk that gives a number to another symbol, venue or user is refused while the number
+//! is in use.
+
+use tickpath_market::{ExecType, Side, SymbolId, VenueId};
+use tickpath_oms_core::{DayEnd, KILL_SYMBOL, Kill, NAME_SESSION, NAME_VENUE, Name, RecordKind};
+use tickpath_oms_runtime::snapshot;
+use zerocopy::IntoBytes;
+
+use crate::told::{Told, fill, informed, new_orders, said, with_one_order};
+use crate::{
+    Clock, Desk, ExecutionReport, Inline, Instrument, Price, Quantity, Scene, SimulatedClock, VENUE, VenueRules, WIDE,
+    limit, poll,
+};
+
+const FIRST: SymbolId = SymbolId(0);
+
+/// Returns the reason why a desk is refused; empty if it is accepted.
+fn refused(oms: &mut Inline<SimulatedClock>, desk: &Desk) -> String {
+    oms.sequencer().define(desk).map_or_else(|e| e.to_string(), |_| String::new())
+}
+
+/// Returns the reason why an OMS does not start with a desk.
+fn does_not_start(scene: &mut Scene, desk: &Desk) -> String {
+    let sound = std::mem::replace(&mut scene.config.desk, desk.clone());
+    let started = Inline::open(scene.clock.clone(), &scene.config, None);
+    scene.config.desk = sound;
+    started.map(drop).expect_err("it must not start").to_string()
+}
+
+fn end_day(scene: &Scene, oms: &mut Inline<SimulatedClock>) {
+    let day = DayEnd::default();
+    let ended = oms.sequencer().word(scene.clock.ticks(), RecordKind::DayEnd.code(), day.as_bytes());
+    ended.expect("it is journaled").expect("a day may end");
+}
+
+/// Returns the same desk with the names of its two symbols swapped.
+fn swapped(desk: &Desk) -> Desk {
+    let mut desk = desk.clone();
+    let [first, second] = &mut desk.instruments[..] else { panic!("two instruments") };
+    std::mem::swap(&mut first.name, &mut second.name);
+    desk
+}
+
+/// Returns an OMS that holds five of the first symbol for the wide account, after the end of its day.
+fn with_a_position() -> (Scene, Inline<SimulatedClock>, Told) {
+    let (scene, mut oms, mut venue, _, id) = with_one_order();
+    venue.say(&said(id, ExecType::New, 1, 0, 5));
+    venue.say(&fill(id, 2, 9, 5, 5, 0));
+    poll(&mut oms);
+    end_day(&scene, &mut oms);
+    assert_eq!(oms.sequencer().core().position(WIDE, FIRST).net, i128::from(Quantity::from_whole(5).0));
+    (scene, oms, venue)
+}
+
+#[test]
+fn a_position_of_one_symbol_does_not_become_one_of_another() {
+    let (mut scene, mut oms, venue) = with_a_position();
+    let desk = swapped(&scene.config.desk);
+    let (records, digest) = (oms.sequencer().records(), oms.sequencer().core().digest());
+    let why = refused(&mut oms, &desk);
+    let expected = "symbol number 0 is FIRST, and cannot become SECOND: account 1 has a position of 5 in symbol 0; leave 0 \
+                    to FIRST, and give SECOND a number that no symbol has had";
+    assert!(why.contains(expected), "{why}");
+    assert!(why.contains("FIRST is symbol number 0, and cannot become number 1: "), "{why}");
+    assert_eq!((oms.sequencer().records(), oms.sequencer().core().digest()), (records, digest), "nothing is journaled");
+    let name = oms.sequencer().core().instrument(FIRST).map(|instrument| instrument.name.to_string());
+    assert_eq!(name.as_deref(), Some("FIRST"));
+    drop((oms, venue));
+    assert!(does_not_start(&mut scene, &desk).contains(expected), "a start is refused for the same reason");
+    let mut oms = informed(&scene);
+    assert_eq!(oms.sequencer().core().position(WIDE, FIRST).net, i128::from(Quantity::from_whole(5).0));
+}
+
+#[test]
+fn an_order_bears_its_symbol_while_it_is_open_and_until_its_day_ends() {
+    let (scene, mut oms, mut venue, mut client, id) = with_one_order();
+    let desk = swapped(&scene.config.desk);
+    let why = refused(&mut oms, &desk);
+    assert!(why.contains("is FIRST, and cannot become SECOND: order ") && why.contains(" is open; "), "{why}");
+    venue.say(&said(id, ExecType::New, 1, 0, 5));
+    venue.say(&fill(id, 2, 9, 5, 5, 0));
+    client.send(limit(Side::Sell, 2, 90, 5));
+    poll(&mut oms);
+    let sold = new_orders(&venue.hear())[0];
+    let side = Side::Sell.code();
+    venue.say(&ExecutionReport { side, ..said(sold, ExecType::New, 1, 0, 5) });
+    venue.say(&ExecutionReport { side, ..fill(sold, 2, 10, 5, 5, 0) });
+    poll(&mut oms);
+    assert_eq!(oms.sequencer().core().position(WIDE, FIRST).net, 0, "the account is flat");
+    let why = refused(&mut oms, &desk);
+    assert!(why.contains(" of this day bears it; "), "{why}");
+    end_day(&scene, &mut oms);
+    assert_eq!(refused(&mut oms, &desk), "", "nothing bears the numbers any more");
+    let name = oms.sequencer().core().instrument(FIRST).map(|instrument| instrument.name.to_string());
+    assert_eq!(name.as_deref(), Some("SECOND"));
+    assert_eq!(scene.replay().0.digest(), oms.sequencer().core().digest());
+}
+
+#[test]
+fn a_number_that_nothing_bears_may_be_given_away_and_one_with_a_kill_switch_may_not() {
+    let scene = Scene::new();
+    let mut oms = informed(&scene);
+    let (desk, other) = (scene.config.desk.clone(), swapped(&scene.config.desk));
+    assert_eq!(refused(&mut oms, &other), "");
+    assert_eq!(refused(&mut oms, &desk), "");
+    let kill = |on: u8| Kill { scope: KILL_SYMBOL, target: FIRST.0, on, ..Kill::default() };
+    let mut switch = |on: u8| {
+        let now = scene.clock.ticks();
+        oms.sequencer()
+            .word(now, RecordKind::Kill.code(), kill(on).as_bytes())
+            .expect("it is journaled")
+            .expect("a word");
+        refused(&mut oms, &other)
+    };
+    let why = switch(1);
+    assert!(why.contains("its kill switch is on"), "{why}");
+    assert_eq!(switch(0), "");
+}
+
+#[test]
+fn what_a_symbol_is_does_not_change_below_a_position_and_its_limits_do() {
+    let (scene, mut oms, _venue) = with_a_position();
+    let desk = scene.config.desk.clone();
+    let mut with = |first: Instrument| {
+        let mut other = desk.clone();
+        other.instruments[0] = first;
+        other.venues = vec![VenueRules::of(VENUE), VenueRules::of(VenueId(2))];
+        refused(&mut oms, &other)
+    };
+    let first = desk.instruments[0];
+    let why = with(Instrument { venue: VenueId(2), ..first });
+    assert!(why.contains("FIRST, symbol number 0, cannot change so (venue 1 to 2): account 1 has a position"), "{why}");
+    let why = with(Instrument { multiplier: 10, ..first });
+    assert!(why.contains("(multiplier 1 to 10): account 1 has a position"), "{why}");
+    let why = with(Instrument { symbol: SymbolId(7), ..first });
+    assert!(why.contains("FIRST is symbol number 0, and cannot become number 7: account 1 has a position"), "{why}");
+    let limits = Instrument {
+        tick_size: Price::from_whole(1),
+        lot: Quantity::from_whole(2),
+        lowest_price: Price::from_whole(1),
+        highest_price: Price::from_whole(500),
+        restricted: 1,
+        ..first
+    };
+    assert_eq!(with(limits), "", "limits change at any time");
+    let in_dollars = Instrument { currency: *b"USD\0", ..first };
+    assert_eq!(with(in_dollars), "", "a currency that was not told may be told");
+    let why = with(Instrument { currency: *b"TWD\0", ..first });
+    assert!(why.contains("(currency USD to TWD): account 1 has a position"), "{why}");
+}
+
+#[test]
+fn a_symbol_that_was_removed_keeps_its_number_over_a_snapshot_and_a_start() {
+    let (mut scene, mut oms, venue) = with_a_position();
+    let whole = scene.config.desk.clone();
+    let mut without = whole.clone();
+    let first = without.instruments.remove(0);
+    let mut other = without.clone();
+    other.instruments.push(Instrument { name: "OTHER".parse().expect("a good name"), ..first });
+    assert_eq!(refused(&mut oms, &without), "", "a symbol may be removed");
+    let expected = "symbol number 0 is FIRST, and cannot become OTHER: account 1 has a position of 5";
+    let why = refused(&mut oms, &other);
+    assert!(why.contains(expected), "{why}");
+    drop((oms, venue));
+    snapshot::make(&scene.config.journal.place).expect("the journal can be read");
+    let why = does_not_start(&mut scene, &other);
+    assert!(why.contains(expected), "{why}");
+    scene.config.desk = without;
+    let mut oms = informed(&scene);
+    let why = refused(&mut oms, &other);
+    assert!(why.contains(expected), "{why}");
+    assert_eq!(refused(&mut oms, &whole), "", "the symbol itself may come back");
+}
+
+#[test]
+fn sessions_and_venues_keep_their_names_once_they_are_used() {
+    let mut scene = Scene::new();
+    let named = |venue: &str, users: [&str; 2]| {
+        let [first, second] = users;
+        vec![
+            Name::new(NAME_VENUE, VENUE.0, venue),
+            Name::new(NAME_SESSION, 0, first),
+            Name::new(NAME_SESSION, 1, second),
+        ]
+    };
+    scene.config.desk.names = named("SIM", ["anna", "bob"]);
+    let mut oms = informed(&scene);
+    let (mut venue, mut client) = (Told::join(&scene), scene.client(0));
+    let desk = scene.config.desk.clone();
+    let users = Desk { names: named("SIM", ["bob", "anna"]), ..desk.clone() };
+    let venues = Desk { names: named("OTHER", ["anna", "bob"]), ..desk.clone() };
+    for free in [&users, &venues, &desk] {
+        assert_eq!(refused(&mut oms, free), "", "nobody has used them");
+    }
+    client.send(limit(Side::Buy, 1, 90, 5));
+    poll(&mut oms);
+    let id = new_orders(&venue.hear())[0];
+    let why = refused(&mut oms, &users);
+    assert!(why.contains("session 0 is anna's, and cannot become bob's: order ") && why.contains("is open"), "{why}");
+    let why = refused(&mut oms, &venues);
+    assert!(why.contains("venue number 1 is SIM, and cannot become OTHER: order "), "{why}");
+    venue.say(&ExecutionReport { status: 8, ..said(id, ExecType::Rejected, 1, 0, 0) });
+    poll(&mut oms);
+    end_day(&scene, &mut oms);
+    assert_eq!(refused(&mut oms, &venues), "", "nothing bears the venue's number any more");
+    let expected = "session 0 is anna's, and cannot become bob's: reports to anna are in its history";
+    let why = refused(&mut oms, &users);
+    assert!(why.contains(expected), "{why}");
+    drop((oms, venue, client));
+    let why = does_not_start(&mut scene, &users);
+    assert!(why.contains(expected), "{why}");
+}

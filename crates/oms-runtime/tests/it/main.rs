@@ -1,0 +1,425 @@
+//! The OMS between its clients and a venue, through its public interface: the path of an order, restarts at every
+//! point, layouts on threads, and hostile neighbours.
+
+mod asked;
+mod calendar;
+mod conditional;
+mod copy;
+mod days;
+mod define;
+mod gate;
+mod history;
+mod hostile;
+mod identity;
+mod layouts;
+mod lines;
+mod meter;
+mod path;
+mod positions;
+mod recover;
+mod refuse;
+mod silent;
+mod told;
+mod warm;
+mod word;
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tempfile::TempDir;
+use tickpath_clock::{Clock, Priority, SimulatedClock, Wait};
+use tickpath_log::{Config as LogConfig, Next, Place, Policy, PublishError, Reader, Registration, Start, Writer};
+use tickpath_market::{
+    AccountId, CancelOrder, ClientOrderId, ExecType, ExecutionReport, Kind, NewOrder, Notional, OrdStatus, OrderDenied,
+    OrderType, Price, Quantity, ReplaceOrder, Request, Side, SymbolId, TopOfBook, VenueId,
+};
+use tickpath_oms_core::{ALL_ACCOUNTS, AccountLimits, Core, Input, Instrument, Output, VenueRules};
+use tickpath_oms_runtime::layout::Inline;
+use tickpath_oms_runtime::{
+    AckLevel, Agent, Config, Desk, LaneKind, LanesConfig, Layout, Notice, OmsError, Rate, SessionConfig, SessionLanes,
+    VenueLanes, journal,
+};
+use tickpath_venue_sim::{Config as VenueConfig, Line, Venue};
+use zerocopy::{FromBytes, IntoBytes};
+
+/// An account far below its limits in every test.
+const WIDE: AccountId = AccountId(1);
+/// An account with a limit for every check.
+const TIGHT: AccountId = AccountId(2);
+/// An account that may send one message a second.
+const SLOW: AccountId = AccountId(3);
+
+/// The venue.
+const VENUE: VenueId = VenueId(1);
+
+/// Start time of every test, in ticks of a nanosecond.
+const MORNING: u64 = 1_000;
+const SECOND: u64 = 1_000_000_000;
+
+/// Max turns: a path that is still busy then never becomes idle.
+const MOST_TURNS: usize = 100_000;
+
+/// Lanes, market and journal of one test, removed at its end.
+struct Scene {
+    config: Config,
+    clock: SimulatedClock,
+    market: LogConfig,
+    feed: Writer,
+    _folder: TempDir,
+}
+
+impl Scene {
+    fn new() -> Self {
+        static SCENES: AtomicU64 = AtomicU64::new(0);
+        let name = format!("oms-test-{}-{}", std::process::id(), SCENES.fetch_add(1, Ordering::Relaxed));
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let clock = SimulatedClock::at(MORNING);
+        let place = Place::shared_memory(&format!("{name}.market")).expect("the name is good");
+        let market = LogConfig::topic(place, Policy::Overwrite);
+        let feed = Writer::open(&market, clock.calibration()).expect("the topic is new");
+        Self { config: config(&name, folder.path()), clock, market, feed, _folder: folder }
+    }
+
+    /// Opens the OMS on this thread, with prices from the market.
+    fn oms(&self) -> Inline<SimulatedClock> {
+        self.try_oms().unwrap_or_else(|e| panic!("the OMS does not open: {e}"))
+    }
+
+    fn try_oms(&self) -> Result<Inline<SimulatedClock>, OmsError> {
+        Inline::open(self.clock.clone(), &self.config, Some(self.ticks()))
+    }
+
+    fn ticks(&self) -> Reader {
+        Reader::open(&self.market.place, Start::Oldest, Registration::Registered).expect("the topic is there")
+    }
+
+    /// Joins a venue that makes its market from the same ticks. The OMS must have made the lanes.
+    fn venue(&self) -> Line<SimulatedClock> {
+        let VenueLanes { requests, reports } = self.venue_lanes();
+        let venue = Venue::new(VenueConfig { venue: VENUE, symbols: 2, expected_orders: 4_096 });
+        Line::new(self.clock.clone(), venue, requests, reports, Some(self.ticks()))
+    }
+
+    /// Joins the venue's ends of its lanes.
+    fn venue_lanes(&self) -> VenueLanes {
+        self.config.lanes.join_venue(VENUE, self.clock.calibration()).expect("the OMS has made them")
+    }
+
+    /// Joins a client of a session. The OMS must have made the lanes.
+    fn client(&self, session: u16) -> Client {
+        let joined = self.config.lanes.join_session(session, self.clock.calibration());
+        let SessionLanes { requests, reports } = joined.expect("the OMS has made them");
+        Client { clock: self.clock.clone(), requests, reports }
+    }
+
+    /// Returns the configuration of a lane's log.
+    fn lane(&self, kind: LaneKind) -> LogConfig {
+        self.config.lanes.lane(kind).expect("a good name")
+    }
+
+    /// Moves the market of the first symbol: ten at each side.
+    fn tick(&mut self, bid: i64, ask: i64) {
+        let tick = top(bid, ask);
+        let published = self.feed.publish(self.clock.ticks(), Kind::TopOfBook.code(), tick.as_bytes());
+        published.expect("an overwrite topic takes all");
+    }
+
+    /// Returns all frames of the lane to the venue: kind and bytes.
+    fn to_venue(&self) -> Vec<(u8, Vec<u8>)> {
+        frames(&self.lane(LaneKind::VenueRequests(VENUE)))
+    }
+
+    /// Returns all frames of a session's report log: kind and bytes.
+    fn to_client(&self, session: u16) -> Vec<(u8, Vec<u8>)> {
+        frames(&self.lane(LaneKind::Reports(session)))
+    }
+
+    /// Replays the journal and returns the core, its inputs, and all outputs that were sent.
+    fn replay(&self) -> (Core, Vec<Input>, Vec<Output>) {
+        let mut core = Core::new(tickpath_oms_core::Config { expected_orders: 0, key: 0 });
+        let (mut inputs, mut said) = (Vec::new(), Vec::new());
+        let replayed = journal::replay(&self.config.journal.place, &mut core, |input, outputs| {
+            inputs.push(*input);
+            // A request that was returned from its lane was never sent.
+            if let Input::Returned(returned) = input {
+                let is_it = |output: &Output| matches!(output, Output::Venue { request, .. } if Some(*request) == returned.request());
+                said.remove(said.iter().rposition(is_it).expect("what comes back was said"));
+            }
+            said.extend_from_slice(outputs);
+        });
+        if let Err(e) = replayed {
+            panic!("the journal does not replay: {e}");
+        }
+        (core, inputs, said)
+    }
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        // A failed test may have left only some of the files.
+        let _ = self.config.lanes.remove();
+        let _ = self.market.place.remove();
+    }
+}
+
+/// One session's ends of its lanes.
+struct Client {
+    clock: SimulatedClock,
+    requests: Writer,
+    reports: Reader,
+}
+
+/// A message to a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Heard {
+    Report(ExecutionReport),
+    Denied(OrderDenied),
+}
+
+impl Client {
+    fn send(&mut self, request: impl Into<Asked>) {
+        self.try_send(request).expect("the OMS reads this lane, and it has room");
+    }
+
+    fn try_send(&mut self, request: impl Into<Asked>) -> Result<u64, PublishError> {
+        let Asked(request) = request.into();
+        self.requests.publish(self.clock.ticks(), request.kind().code(), request.as_bytes())
+    }
+
+    /// Returns all messages since the last call.
+    fn hear(&mut self) -> Vec<Heard> {
+        let mut heard = Vec::new();
+        let drained = self.reports.drain(usize::MAX, |next| match next {
+            Next::Message(message) => heard.push(Heard::read(message.kind, message.payload)),
+            other => panic!("a client that keeps up finds {other:?}"),
+        });
+        drained.expect("the report log is sound");
+        heard
+    }
+
+    /// Returns the reports since the last call, none of them a denial: request, report type, and the order's status.
+    fn told(&mut self) -> Vec<(u64, ExecType, OrdStatus)> {
+        self.hear().iter().map(Heard::word).collect()
+    }
+}
+
+impl Heard {
+    fn read(kind: u8, payload: &[u8]) -> Self {
+        if kind == Kind::OrderDenied.code() {
+            return Self::Denied(OrderDenied::read_from_bytes(payload).expect("a whole denial"));
+        }
+        Self::Report(ExecutionReport::read(kind, payload).expect("a sound report"))
+    }
+
+    fn word(&self) -> (u64, ExecType, OrdStatus) {
+        let Self::Report(report) = self else { panic!("a report was expected: {self:?}") };
+        let exec_type = ExecType::from_code(report.exec_type).expect("a known code");
+        (report.client_order_id.0, exec_type, OrdStatus::from_code(report.status).expect("a known code"))
+    }
+}
+
+/// A request, or an order that is converted to a request.
+struct Asked(Request);
+
+impl From<Request> for Asked {
+    fn from(request: Request) -> Self {
+        Self(request)
+    }
+}
+
+impl From<NewOrder> for Asked {
+    fn from(order: NewOrder) -> Self {
+        Self(Request::New(order))
+    }
+}
+
+/// Returns the configuration of an OMS with two sessions on one thread.
+fn config(name: &str, folder: &Path) -> Config {
+    let journal = LogConfig::journal(Place::folder(folder.join("journal")));
+    Config {
+        lanes: LanesConfig { report_bytes: 4 << 20, ..LanesConfig::new(name, 2, &[VENUE]) },
+        journal: LogConfig { segment_bytes: 1 << 16, ..journal },
+        desk: desk(),
+        expected_orders: 1_024,
+        layout: Layout::Inline,
+        wait: Wait::Yield,
+        cpu: None,
+        other_cpu: None,
+        priority: Priority::Normal,
+        snapshot_every: 0,
+        warm: true,
+        history: false,
+        seed: Some(0x5eed),
+    }
+}
+
+/// Returns a desk with two instruments, of which only the first has a market, and the three accounts.
+fn desk() -> Desk {
+    let instrument = |symbol: u32, name: &str| Instrument {
+        symbol: SymbolId(symbol),
+        venue: VENUE,
+        reserved: 0,
+        name: name.parse().expect("a good name"),
+        multiplier: 1,
+        ..Instrument::default()
+    };
+    let wide = AccountLimits {
+        account: WIDE,
+        rate_limit: 0,
+        rate_window_ns: SECOND,
+        max_order_quantity: Quantity::from_whole(1_000_000),
+        max_notional: Notional::from_whole(1_000_000_000).0.to_le_bytes(),
+        credit: [0; 16],
+        collar: 2_000,
+        max_open_orders: 0,
+        max_reference_age_ns: 60 * SECOND,
+        max_request_age_ns: 0,
+        max_position: Quantity(i64::MAX),
+        ..AccountLimits::default()
+    };
+    let tight = AccountLimits {
+        account: TIGHT,
+        max_order_quantity: Quantity::from_whole(1_000),
+        max_notional: Notional::from_whole(50_000).0.to_le_bytes(),
+        max_position: Quantity::from_whole(700),
+        ..wide
+    };
+    let slow = AccountLimits { account: SLOW, rate_limit: 1, ..wide };
+    let session = |session: u16| SessionConfig {
+        session,
+        level: AckLevel::Os,
+        cancel_on_disconnect: false,
+        accounts: vec![ALL_ACCOUNTS],
+        withheld: 0,
+        limits: Default::default(),
+        rate: Rate::UNLIMITED,
+    };
+    Desk {
+        instruments: vec![instrument(0, "FIRST"), instrument(1, "SECOND")],
+        accounts: vec![wide, tight, slow],
+        venues: vec![VenueRules::of(VENUE)],
+        sessions: vec![session(0), session(1)],
+        ..Desk::default()
+    }
+}
+
+fn top(bid: i64, ask: i64) -> TopOfBook {
+    TopOfBook {
+        bid: Price::from_whole(bid),
+        bid_quantity: Quantity::from_whole(10),
+        ask: Price::from_whole(ask),
+        ask_quantity: Quantity::from_whole(10),
+        ..TopOfBook::default()
+    }
+}
+
+/// Returns a day limit order of the wide account.
+fn limit(side: Side, id: u64, price: i64, quantity: i64) -> NewOrder {
+    NewOrder {
+        client_order_id: ClientOrderId(id),
+        price: Price::from_whole(price),
+        quantity: Quantity::from_whole(quantity),
+        account: WIDE,
+        side: side.code(),
+        order_type: OrderType::Limit.code(),
+        ..NewOrder::default()
+    }
+}
+
+fn cancel(id: u64, original: u64) -> Request {
+    Request::Cancel(CancelOrder {
+        client_order_id: ClientOrderId(id),
+        original: ClientOrderId(original),
+        account: WIDE,
+        ..CancelOrder::default()
+    })
+}
+
+fn replace(id: u64, original: u64, price: i64, quantity: i64) -> Request {
+    Request::Replace(ReplaceOrder {
+        client_order_id: ClientOrderId(id),
+        original: ClientOrderId(original),
+        price: Price::from_whole(price),
+        quantity: Quantity::from_whole(quantity),
+        account: WIDE,
+        ..ReplaceOrder::default()
+    })
+}
+
+/// Polls both until neither has anything to do.
+fn settle(oms: &mut Inline<SimulatedClock>, venue: &mut Line<SimulatedClock>) {
+    for _ in 0..MOST_TURNS {
+        if poll(oms) + venue.poll().expect("the venue's lanes are sound") == 0 {
+            return;
+        }
+    }
+    panic!("the path does not come to rest");
+}
+
+fn poll(oms: &mut Inline<SimulatedClock>) -> usize {
+    oms.poll().unwrap_or_else(|e| panic!("the OMS stopped: {e}"))
+}
+
+/// Returns all frames of a log that was never overwritten: kind and bytes.
+fn frames(config: &LogConfig) -> Vec<(u8, Vec<u8>)> {
+    let mut log = Reader::open(&config.place, Start::Oldest, Registration::Unregistered).expect("the log is there");
+    let mut frames = Vec::new();
+    loop {
+        match log.next().expect("the log is sound") {
+            Next::Message(message) => frames.push((message.kind, message.payload.to_vec())),
+            Next::Gap(missed) => panic!("{missed} frames of {} are gone", config.place),
+            Next::Empty => return frames,
+        }
+    }
+}
+
+/// Returns a core's outputs to the venue as frames.
+fn venue_frames(said: &[Output]) -> Vec<(u8, Vec<u8>)> {
+    let of = |output: &Output| match output {
+        Output::Venue { request, .. } => Some((request.kind().code(), request.as_bytes().to_vec())),
+        Output::Report { .. } | Output::Denied { .. } => None,
+    };
+    said.iter().filter_map(of).collect()
+}
+
+/// Returns a core's outputs to one session as frames.
+fn client_frames(said: &[Output], to: u16) -> Vec<(u8, Vec<u8>)> {
+    let of = |output: &Output| match output {
+        Output::Report { session, report } if *session == to => {
+            Some((Kind::ExecutionReport.code(), report.as_bytes().to_vec()))
+        }
+        Output::Denied { session, denied } if *session == to => {
+            Some((Kind::OrderDenied.code(), denied.as_bytes().to_vec()))
+        }
+        Output::Venue { .. } | Output::Report { .. } | Output::Denied { .. } => None,
+    };
+    said.iter().filter_map(of).collect()
+}
+
+/// A xorshift generator: the same seed gives the same script.
+struct Dice(u64);
+
+impl Dice {
+    fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    fn draw(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16
+    }
+
+    /// Returns a number below `limit`.
+    fn below(&mut self, limit: u64) -> u64 {
+        self.draw() % limit
+    }
+}
+
+/// Returns the seed of this run and prints it for a failure; `TICKPATH_SEED` repeats the run.
+fn seed() -> u64 {
+    let seed = std::env::var("TICKPATH_SEED").map_or(1, |text| text.parse().expect("TICKPATH_SEED is a number"));
+    eprintln!("TICKPATH_SEED={seed}");
+    seed
+}

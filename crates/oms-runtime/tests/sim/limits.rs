@@ -1,0 +1,111 @@
+//! Limits of the desk: drawn at random, and checked on each order that arrives at a venue.
+
+use tickpath_market::{NewOrder, Notional, OrderType, Price, Quantity, SymbolId};
+use tickpath_oms_core::{AccountLimits, FirmLimits, Hours, SymbolLimits};
+use tickpath_oms_runtime::Desk;
+
+use crate::desk::VENUES;
+use crate::plan::Dice;
+use crate::rule::{Checked, broken};
+
+const SECOND: u64 = 1_000_000_000;
+
+/// Limits in force for each range of order ids.
+#[derive(Default)]
+pub struct Limits {
+    /// Limits for orders above an id.
+    now: Option<(u64, Desk)>,
+    /// Limits that held for orders above one id, up to another.
+    before: Vec<(u64, u64, Desk)>,
+    /// The highest id of an order that has arrived.
+    highest: u64,
+}
+
+impl Limits {
+    /// Ends the present limits before a change: the limits of orders in flight are uncertain.
+    pub fn end(&mut self) {
+        self.before.extend(self.now.take().map(|(from, desk)| (from, self.highest, desk)));
+    }
+
+    /// Begins these limits, which a running OMS has accepted with its records up to this id.
+    pub fn begin(&mut self, from: u64, desk: &Desk) {
+        self.now = Some((from, desk.clone()));
+    }
+
+    /// Checks an order that arrived at its venue.
+    pub fn arrived(&mut self, new: &NewOrder) -> Checked {
+        let id = new.client_order_id.0;
+        // An order that arrives after a later one has waited for its trigger or its turn, and was checked when sent:
+        // its id does not show its limits.
+        let has_waited = id < self.highest;
+        self.highest = self.highest.max(id);
+        let now = self.now.iter().map(|(from, desk)| (*from, u64::MAX, desk));
+        let before = self.before.iter().filter(|_| !has_waited).map(|(from, upto, desk)| (*from, *upto, desk));
+        for (_, _, desk) in now.chain(before).filter(|(from, upto, _)| *from < id && id <= *upto) {
+            if let Some(limit) = broken_limit(desk, new) {
+                return broken("a limit denies the next order", format!("{id:x} breaks {limit}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns a limit that an order breaks by itself, independent of all others.
+fn broken_limit(desk: &Desk, new: &NewOrder) -> Option<&'static str> {
+    let instrument = desk.instruments.iter().find(|instrument| instrument.symbol == new.symbol)?;
+    let most = |limit: Quantity| limit > Quantity::ZERO && new.quantity > limit;
+    let is_of = |own: &&SymbolLimits| (own.account, own.symbol) == (new.account, new.symbol);
+    let is_limit = new.order_type == OrderType::Limit.code();
+    let (lowest, highest) = (instrument.lowest_price, instrument.highest_price);
+    let session = desk.sessions.iter().find(|session| session.accounts.last() == Some(&new.account));
+    let limits = [
+        ("the lot", instrument.lot > Quantity::ZERO && new.quantity.0 % instrument.lot.0 != 0),
+        ("the tick size", is_limit && instrument.tick_size > Price::ZERO && new.price.0 % instrument.tick_size.0 != 0),
+        ("the band", is_limit && highest > Price::ZERO && !(lowest..=highest).contains(&new.price)),
+        ("the quantity of the symbol", desk.symbols.iter().find(is_of).is_some_and(|own| most(own.max_order_quantity))),
+        ("the quantity of the session", session.is_some_and(|session| most(session.limits.max_order_quantity))),
+    ];
+    limits.into_iter().find(|(_, is_broken)| *is_broken).map(|(limit, _)| limit)
+}
+
+/// Draws limits that most desks do not set, each off in every second desk; some requests of clients break each limit.
+pub fn draw(desk: &mut Desk, dice: &mut Dice) {
+    let mut on = |limit: i64| if dice.one_in(2) { limit } else { 0 };
+    for instrument in &mut desk.instruments {
+        (instrument.tick_size, instrument.lot) = (Price::from_whole(on(2)), Quantity::from_whole(on(2)));
+        (instrument.lowest_price, instrument.highest_price) = match on(1) {
+            0 => (Price::ZERO, Price::ZERO),
+            _ => (Price::from_whole(97), Price::from_whole(104)),
+        };
+        (instrument.rate_limit, instrument.rate_window_ns) = (on(50) as u32, SECOND);
+        instrument.hours[0] = Hours { opens_s: on(60) as u32, closes_s: on(86_400 - 60) as u32 };
+    }
+    for account in &mut desk.accounts {
+        (account.order_trade_free, account.order_trade_ratio) = (on(30) as u32, on(5) as u32);
+        (account.duplicate_window_ns, account.no_self_match) = (on(SECOND as i64 / 20) as u64, on(1) as u8);
+        account.max_gross_value = Notional::from_whole(on(9_000)).0.to_le_bytes();
+        account.max_request_age_ns = on(SECOND as i64 / 2) as u64;
+        account.max_loss = Notional::from_whole(on(40)).0.to_le_bytes();
+    }
+    let own = |(account, symbol): (&AccountLimits, u32)| SymbolLimits {
+        account: account.account,
+        symbol: SymbolId(symbol),
+        max_position: Quantity::from_whole(on(40)),
+        max_order_quantity: Quantity::from_whole(on(6)),
+        no_short: on(1) as u8,
+        ..SymbolLimits::default()
+    };
+    let symbols = (0..VENUES.len() as u32).cycle();
+    desk.symbols = desk.accounts.iter().zip(symbols).map(own).collect();
+    for session in &mut desk.sessions {
+        session.limits.max_order_quantity = Quantity::from_whole(on(7));
+        (session.limits.rate_limit, session.limits.rate_window_ns) = (on(20) as u32, SECOND);
+    }
+    desk.firm = (on(1) != 0).then(|| FirmLimits {
+        max_open_orders: on(60) as u32,
+        credit: Notional::from_whole(on(30_000)).0.to_le_bytes(),
+        rate_limit: on(60) as u32,
+        rate_window_ns: SECOND,
+        ..FirmLimits::default()
+    });
+}

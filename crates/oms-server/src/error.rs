@@ -1,0 +1,39 @@
+//! The error of opening a server.
+
+use tickpath_oms_runtime::OmsError;
+
+use crate::tls::TlsError;
+
+/// Reason why an OMS cannot become a server.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The address cannot be listened on.
+    #[error("cannot listen on {place}: {reason}; name another place, or end who listens there")]
+    Listen {
+        /// Address or path.
+        place: String,
+        /// Error of the system.
+        reason: std::io::Error,
+    },
+    /// The system gives no more sockets.
+    #[error("the system gives no sockets ({0}); raise the limit of open files")]
+    Sockets(#[source] std::io::Error),
+    /// The users' file cannot be read.
+    #[error("{0}")]
+    Users(String),
+    /// The certificate cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The history of reports cannot be read.
+    #[error(transparent)]
+    History(#[from] tickpath_log::OpenError),
+    /// A thread could not be started.
+    #[error("cannot start a thread: {0}")]
+    Thread(#[source] std::io::Error),
+}
+
+impl From<OpenError> for OmsError {
+    fn from(e: OpenError) -> Self {
+        Self::Front(Box::new(e))
+    }
+}

@@ -1,0 +1,101 @@
+//! Events of a server, each with a sentence for the operator.
+
+use std::fmt;
+
+use tickpath_oms_runtime::Notice;
+
+use super::escape::{escaped, escaped_lines};
+
+/// Event of a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ServerEvent {
+    /// The server listens at this address.
+    Listening(String),
+    /// A client has logged in.
+    LoggedIn {
+        /// User of the client.
+        user: String,
+        /// Session of the client.
+        session: u16,
+        /// Address of the client.
+        from: String,
+    },
+    /// A client was refused.
+    Refused {
+        /// Address of the client.
+        from: String,
+        /// Reason.
+        why: String,
+    },
+    /// A client has disconnected.
+    Gone {
+        /// User of the client.
+        user: String,
+        /// Session of the client.
+        session: u16,
+        /// Reason.
+        why: String,
+    },
+    /// The users' file cannot be read: the old users stay.
+    Users(String),
+    /// The files cannot be taken: the old configuration stays.
+    NotReloaded(String),
+    /// The files were read again, and the OMS has journaled the definitions that differ.
+    Defined {
+        /// Number of these definitions.
+        changes: usize,
+        /// Changes in the files that the OMS has taken: each section and key with the old and the new value.
+        taken: Vec<String>,
+        /// Changes that take effect at the next start.
+        at_start: Vec<String>,
+    },
+    /// The certificate cannot be read: the old one stays.
+    Certificate(String),
+    /// A condition that an operator must mend: open files or the journal's disk are short.
+    Warning(String),
+    /// A notice of the OMS for the operator.
+    Notice(Notice),
+}
+
+impl ServerEvent {
+    /// Returns the sentence, in which texts of clients and venues are not escaped yet.
+    fn sentence(&self) -> String {
+        match self {
+            Self::Listening(place) => format!("listening on {place}"),
+            Self::LoggedIn { user, session, from } => {
+                format!("{user} has logged in to session {session} from {from}")
+            }
+            Self::Refused { from, why } => format!("refused {from}: {why}"),
+            Self::Gone { user, session, why } => format!("{user} is gone from session {session}: {why}"),
+            Self::Users(why) => format!("{why}; the users that were known stay"),
+            Self::NotReloaded(why) => format!("{why}; what was known stays"),
+            Self::Defined { changes: 0, taken, at_start } if taken.is_empty() && at_start.is_empty() => {
+                "the files were read again, and say the same".to_owned()
+            }
+            Self::Defined { changes, taken, at_start } => {
+                let mut text = format!("the files were read again: {changes} definitions have changed");
+                if !taken.is_empty() {
+                    text.push_str(&format!("; taken: {}", taken.join("; ")));
+                }
+                if !at_start.is_empty() {
+                    text.push_str(&format!("; needs a restart of the OMS: {}", at_start.join("; ")));
+                }
+                text
+            }
+            Self::Certificate(why) => format!("{why}; the certificate that was known stays"),
+            Self::Warning(why) => why.clone(),
+            Self::Notice(notice) => notice.to_string(),
+        }
+    }
+}
+
+/// Writes one line, with texts of clients and venues escaped; mistakes in files have a line each.
+impl fmt::Display for ServerEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sentence = self.sentence();
+        f.write_str(&match self {
+            Self::Users(_) | Self::NotReloaded(_) => escaped_lines(&sentence),
+            _ => escaped(&sentence),
+        })
+    }
+}

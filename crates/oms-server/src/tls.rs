@@ -1,0 +1,230 @@
+//! The certificate of the acceptor, from its files.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use mio::net::TcpStream;
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::ServerCertVerifier;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::server::NoServerSessionStorage;
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use rustls::version::TLS13;
+use rustls::{CertificateError, Error, RootCertStore, ServerConnection};
+use tickpath_clock::utc_ns;
+use tickpath_oms_protocol::tls::Secure;
+use zeroize::Zeroizing;
+
+use super::file::modified;
+
+/// Files of the certificate and its key; both are PEM.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The server's certificate, then those of the authorities between it and the authority that clients trust.
+    pub certificate: PathBuf,
+    /// The certificate's private key.
+    pub key: PathBuf,
+}
+
+/// The certificate as its files have it, also after they change.
+pub(crate) struct Certificate {
+    files: TlsFiles,
+    config: Arc<rustls::ServerConfig>,
+    /// Modification times and lengths of the files: as they were read, and at the last check.
+    read: Changed,
+    seen: Changed,
+}
+
+/// Time before the expiry of a certificate within which the operator is warned.
+const SOON: Duration = Duration::from_secs(30 * 86_400);
+
+type Changed = [Option<(SystemTime, u64)>; 2];
+
+/// Reason why these files cannot be used for TLS.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A file is missing, or may not be read.
+    #[error("{file}: {reason}; it must be a PEM file that the OMS may read")]
+    Unreadable {
+        /// The file.
+        file: PathBuf,
+        /// Error of the operating system.
+        reason: io::Error,
+    },
+    /// There is no certificate in the file.
+    #[error("{0}: there is no certificate in it; it must be a PEM file that begins with the server's")]
+    NoCertificate(PathBuf),
+    /// There is no key in the file.
+    #[error("{0}: there is no private key in it; it must be a PEM file with one that has no password")]
+    NoKey(PathBuf),
+    /// The key is not that of the certificate.
+    #[error("the key in {key} is not that of the certificate in {certificate}; name two that were made together")]
+    Mismatch {
+        /// The certificate's file.
+        certificate: PathBuf,
+        /// The key's file.
+        key: PathBuf,
+    },
+    /// The certificate has expired.
+    #[error(
+        "{file}: the certificate has expired on {date}, {days} days ago; renew it: an OMS that runs takes the new one by \
+         itself"
+    )]
+    Expired {
+        /// The certificate's file.
+        file: PathBuf,
+        /// Date of expiry, as year, month and day.
+        date: String,
+        /// Days since the expiry.
+        days: u64,
+    },
+    /// The certificate is not valid yet.
+    #[error("{0}: the certificate is not valid yet; is the clock of this host right?")]
+    NotYet(PathBuf),
+    /// The certificate is an authority's, not a server's.
+    #[error(
+        "{0}: the certificate is an authority's own (CA:TRUE), which clients refuse of a server; have one made with CA:FALSE"
+    )]
+    Authority(PathBuf),
+    /// The certificate or its key cannot be used for another reason.
+    #[error("{file}: {reason}; have a certificate made anew, of version 3, with an RSA, ECDSA or Ed25519 key")]
+    Unusable {
+        /// The file.
+        file: PathBuf,
+        /// Reason.
+        reason: String,
+    },
+}
+
+impl TlsFiles {
+    /// Checks whether the files can be used now.
+    pub fn check(&self) -> Result<(), TlsError> {
+        self.read().map(drop)
+    }
+
+    /// Returns a warning if the certificate is valid now and expires soon.
+    pub fn doubt(&self) -> Option<String> {
+        let chain = self.chain().ok()?;
+        let soon = Duration::from_nanos(utc_ns()) + SOON;
+        match self.check_time(&chain, soon) {
+            Err(TlsError::Expired { file, date, .. }) => Some(format!(
+                "{}: the certificate expires on {date}; renew it before: an OMS that runs takes the new one by itself",
+                file.display()
+            )),
+            _ => None,
+        }
+    }
+
+    /// Builds the TLS configuration: version 1.3 only, no data before the handshake is done, no session resumption.
+    pub(crate) fn read(&self) -> Result<Arc<rustls::ServerConfig>, TlsError> {
+        let Self { certificate, key } = self;
+        let chain = self.chain()?;
+        let text = Zeroizing::new(bytes(key)?);
+        let secret = PrivateKeyDer::from_pem_slice(&text).map_err(|_| TlsError::NoKey(key.clone()))?;
+        self.check_time(&chain, Duration::from_nanos(utc_ns()))?;
+        let provider = Arc::new(ring::default_provider());
+        let certified = CertifiedKey::from_der(chain, secret, &provider).map_err(|e| match e {
+            Error::InconsistentKeys(_) => TlsError::Mismatch { certificate: certificate.clone(), key: key.clone() },
+            Error::InvalidCertificate(_) => unusable(certificate, &e),
+            _ => unusable(key, &e),
+        })?;
+        let config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&TLS13])
+            .expect("the provider has TLS 1.3");
+        let mut config = config.with_no_client_auth().with_cert_resolver(Arc::new(SingleCertAndKey::from(certified)));
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+        Ok(Arc::new(config))
+    }
+
+    /// Returns the server's certificate, then the others of its file.
+    fn chain(&self) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+        let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes(&self.certificate)?).collect();
+        let chain = chain.ok().filter(|chain| !chain.is_empty());
+        chain.ok_or_else(|| TlsError::NoCertificate(self.certificate.clone()))
+    }
+
+    /// Checks the certificate at this time since the Unix epoch, as a client would that trusts the last one of the
+    /// chain; all other doubts are left to the client.
+    fn check_time(&self, chain: &[CertificateDer<'static>], now: Duration) -> Result<(), TlsError> {
+        let file = &self.certificate;
+        let mut roots = RootCertStore::empty();
+        let last = chain.last().expect("a chain has one at least");
+        roots.add(last.clone()).map_err(|e| unusable(file, &e))?;
+        let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::new(ring::default_provider()));
+        let verifier =
+            verifier.build().map_err(|e| TlsError::Unusable { file: file.clone(), reason: e.to_string() })?;
+        let now = UnixTime::since_unix_epoch(now);
+        let name = ServerName::try_from("localhost").expect("a name");
+        match verifier.verify_server_cert(&chain[0], &chain[1..], &name, &[], now) {
+            Err(Error::InvalidCertificate(CertificateError::ExpiredContext { time, not_after })) => {
+                let days = time.as_secs().saturating_sub(not_after.as_secs()) / 86_400;
+                Err(TlsError::Expired { file: file.clone(), date: date(not_after.as_secs() / 86_400), days })
+            }
+            Err(Error::InvalidCertificate(CertificateError::NotValidYetContext { .. })) => {
+                Err(TlsError::NotYet(file.clone()))
+            }
+            // The crate names this error only by the error of the crate below it.
+            Err(Error::InvalidCertificate(CertificateError::Other(why)))
+                if format!("{why:?}").contains("CaUsedAsEndEntity") =>
+            {
+                Err(TlsError::Authority(file.clone()))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Certificate {
+    pub fn read(files: &TlsFiles) -> Result<Self, TlsError> {
+        let read = changed(files);
+        Ok(Self { files: files.clone(), config: files.read()?, read, seen: read })
+    }
+
+    /// Starts TLS on a connection with the current certificate.
+    pub fn secure(&self, tcp: TcpStream) -> Result<Secure<TcpStream>, Error> {
+        ServerConnection::new(self.config.clone()).map(|tls| Secure::new(tcp, tls))
+    }
+
+    /// Reads changed files again, once they are as they were at the last check: two files are never written at once.
+    pub fn look(&mut self) -> Result<(), TlsError> {
+        let now = changed(&self.files);
+        let rests = now == std::mem::replace(&mut self.seen, now);
+        if rests && now != self.read {
+            self.read = now;
+            self.config = self.files.read()?;
+        }
+        Ok(())
+    }
+}
+
+fn changed(files: &TlsFiles) -> Changed {
+    [modified(&files.certificate), modified(&files.key)]
+}
+
+fn bytes(file: &Path) -> Result<Vec<u8>, TlsError> {
+    fs::read(file).map_err(|reason| TlsError::Unreadable { file: file.to_owned(), reason })
+}
+
+fn unusable(file: &Path, reason: &Error) -> TlsError {
+    TlsError::Unusable { file: file.to_owned(), reason: reason.to_string() }
+}
+
+/// Returns the date of a day counted from the Unix epoch. Years begin in March here, so that a leap day comes last.
+fn date(days: u64) -> String {
+    const DAYS_OF_400_YEARS: u64 = 146_097;
+    // Days since the first of March of the year 0.
+    let days = days + 719_468;
+    let (era, day) = (days / DAYS_OF_400_YEARS, days % DAYS_OF_400_YEARS);
+    let year = (day - day / 1_460 + day / 36_524 - day / (DAYS_OF_400_YEARS - 1)) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let (day, month) = (day - (153 * month + 2) / 5 + 1, if month < 10 { month + 3 } else { month - 9 });
+    let year = era * 400 + year + u64::from(month <= 2);
+    format!("{year}-{month:02}-{day:02}")
+}

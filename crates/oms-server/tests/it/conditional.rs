@@ -1,0 +1,79 @@
+//! Orders with a trigger over a real socket: armed, changed, kept over a restart, fired and filled.
+
+use tickpath_market::{
+    CancelOrder, Condition, ConditionalOrder, ReplaceConditional, TimeInForce, Trigger, TriggerDirection,
+    TriggerPriceType,
+};
+use tickpath_oms_client::Since;
+
+use super::sessions::House;
+use super::*;
+
+fn bid_reaches(price: i64) -> Trigger {
+    Trigger::on(Condition {
+        price: Price::from_whole(price),
+        symbol: SymbolId(0),
+        price_type: TriggerPriceType::Bid.code(),
+        direction: TriggerDirection::Up.code(),
+        reserved: [0; 2],
+    })
+}
+
+fn armed(id: u64, price: i64, trigger: Trigger) -> Request {
+    let order = NewOrder { time_in_force: TimeInForce::GoodTillCancel.code(), ..limit(Side::Buy, id, price, 1) };
+    Request::Conditional(ConditionalOrder { order, trigger })
+}
+
+#[test]
+fn an_armed_order_is_changed_survives_a_start_fires_and_is_filled() {
+    for layout in [Layout::Inline, Layout::Split] {
+        let mut house = House::new(layout);
+        let mut client = house.remote("anna", Since::Start);
+        client.send(armed(1, 112, bid_reaches(105)));
+        client.hears(1);
+        client.send(Request::ReplaceConditional(ReplaceConditional {
+            client_order_id: ClientOrderId(2),
+            original: ClientOrderId(1),
+            price: Price::from_whole(113),
+            quantity: Quantity::from_whole(2),
+            account: WIDE,
+            trigger: bid_reaches(110),
+            ..ReplaceConditional::default()
+        }));
+        client.hears(2);
+        house.tick(106, 107);
+        let status = client.status();
+        assert_eq!((status.queued, status.working), (1, 0), "its first trigger holds no more");
+        house.stop();
+        house.start();
+        client.connects(2);
+        client.send(armed(3, 112, bid_reaches(300)));
+        client.hears(3);
+        house.tick(110, 111);
+        client.hears(6);
+        let told = client.told();
+        let expected = [
+            (1, ExecType::PendingNew, OrdStatus::Armed),
+            (2, ExecType::Replaced, OrdStatus::Armed),
+            (3, ExecType::PendingNew, OrdStatus::Armed),
+            (1, ExecType::Triggered, OrdStatus::PendingNew),
+            (1, ExecType::New, OrdStatus::New),
+            (1, ExecType::Trade, OrdStatus::Filled),
+        ];
+        assert_eq!(told, expected, "{layout}");
+        client.send(Request::Cancel(CancelOrder {
+            client_order_id: ClientOrderId(4),
+            original: ClientOrderId(3),
+            account: WIDE,
+            ..CancelOrder::default()
+        }));
+        client.hears(7);
+        assert_eq!(client.told()[6], (4, ExecType::Canceled, OrdStatus::Canceled));
+        house.stop();
+        house.start();
+        house.tick(110, 111);
+        let mut other = house.remote("anna", Since::Now);
+        let status = other.status();
+        assert_eq!((status.queued, status.sending, status.done), (0, 0, 2), "nothing fires twice");
+    }
+}

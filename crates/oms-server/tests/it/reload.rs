@@ -1,0 +1,207 @@
+//! Configuration reloads: refusals because a number would change its meaning, and the names in their messages.
+
+use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::sync_channel;
+use std::time::Duration;
+
+use tickpath_clock::HostClock;
+use tickpath_oms_protocol::Secret;
+use tickpath_oms_runtime::Sequencer;
+use tickpath_oms_server::settings::Settings;
+
+use super::trader::Desk as Files;
+use super::*;
+
+/// Max time to wait for a log line of the OMS.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Stops an OMS when dropped, even if its test fails.
+struct Stops<'a>(&'a AtomicBool);
+
+impl Drop for Stops<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+fn clock() -> HostClock {
+    HostClock::get().expect("this host has a clock")
+}
+
+fn read(files: &Files) -> Settings {
+    Settings::read(&files.folder.path().join("oms.toml")).unwrap_or_else(|faults| panic!("{faults}"))
+}
+
+/// Returns the files of an OMS whose journal holds an open order for one BTCUSDT, by session 0.
+fn with_an_order() -> Files {
+    let files = Files::new(1, "", true);
+    let (mut oms, _) = Sequencer::open(clock(), &read(&files).config()).unwrap_or_else(|e| panic!("it opens: {e}"));
+    let now = oms.clock().ticks();
+    let market = TopOfBook { symbol: SymbolId(1), ..top(59_990, 60_010) };
+    oms.tick(now, &market).expect("nothing waits for it");
+    let order = NewOrder { symbol: SymbolId(1), ..limit(Side::Buy, 1, 60_000, 1) };
+    oms.accept(0, 0, now, now, Request::New(order)).expect("the journal takes it");
+    assert_eq!(oms.core().live().count(), 1, "the order is open");
+    files
+}
+
+/// Swaps the numbers of both symbols.
+fn swap_numbers(files: &Files) {
+    files.change("instruments.csv", "\nBTCUSDT,1,SIM,1\n", "\nETHUSDT,1,SIM,1\n");
+    files.change("instruments.csv", "\nETHUSDT,2,SIM,1\n", "\nBTCUSDT,2,SIM,1\n");
+}
+
+/// Returns the result of a start that is stopped before it has begun.
+fn start(files: &Files) -> Result<(), String> {
+    let (events, _hear) = sync_channel(1024);
+    let settings = read(files);
+    let (config, server) = (settings.config(), settings.server(events));
+    let ran = tickpath_oms_server::run(clock(), &config, &server, None, &AtomicBool::new(true), || {});
+    ran.map(drop).map_err(|e| e.to_string())
+}
+
+/// Returns the log lines of an OMS while its files change, until the condition holds.
+fn said_while(files: &Files, change: impl FnOnce(&AtomicBool), is_enough: impl Fn(&str) -> bool) -> String {
+    let (events, hear) = sync_channel(4096);
+    let (is_ready, ready) = sync_channel(1);
+    let settings = read(files);
+    let (config, server) = (settings.config(), settings.server(events));
+    let (reload, stop) = (server.reload.clone(), AtomicBool::new(false));
+    let mut said = String::new();
+    std::thread::scope(|scope| {
+        let stop = &stop;
+        let _stops = Stops(stop);
+        let running = scope.spawn(move || {
+            let ran = tickpath_oms_server::run(clock(), &config, &server, None, stop, || {
+                let _ = is_ready.send(());
+            });
+            ran.map(drop).map_err(|e| e.to_string())
+        });
+        let mut hear_until = |is_enough: &dyn Fn(&str) -> bool| {
+            while !is_enough(&said) {
+                let event = hear.recv_timeout(PATIENCE);
+                let event = event.unwrap_or_else(|_| panic!("it says nothing more after this:\n{said}"));
+                said.push_str(&format!("{event}\n"));
+            }
+        };
+        hear_until(&|said: &str| said.contains("listening on"));
+        // A change before readiness is no reload of a running OMS.
+        ready.recv_timeout(PATIENCE).expect("it is ready");
+        change(&reload);
+        hear_until(&is_enough);
+        stop.store(true, Ordering::Release);
+        let ended = running.join().expect("it does not panic");
+        assert_eq!(ended, Ok(()), "it goes on and stops in order");
+    });
+    said
+}
+
+#[test]
+fn a_reload_that_gives_a_number_to_another_symbol_is_refused_with_its_line() {
+    let files = with_an_order();
+    let change = |reload: &AtomicBool| {
+        swap_numbers(&files);
+        reload.store(true, Ordering::Release);
+    };
+    let said =
+        said_while(&files, change, |said| said.contains("the files were read again") || said.contains("; what was"));
+    let expected = "instruments.csv:4: symbol number 1 is BTCUSDT, and cannot become ETHUSDT: order ";
+    assert!(said.contains(expected) && said.contains("instruments.csv:5: BTCUSDT is symbol number 1, "), "{said}");
+    assert!(
+        said.contains("give ETHUSDT a number that no symbol has had") && said.contains("what was known stays"),
+        "{said}"
+    );
+    // A start with these files gives the same message.
+    let why = start(&files).expect_err("the journal holds an order for BTCUSDT");
+    assert!(why.contains(expected), "{why}");
+}
+
+#[test]
+fn what_a_refused_reload_asked_for_is_not_taken_with_a_later_change_of_users() {
+    let files = with_an_order();
+    let change = |reload: &AtomicBool| {
+        swap_numbers(&files);
+        reload.store(true, Ordering::Release);
+        while reload.load(Ordering::Acquire) {
+            tickpath_clock::sleep_ns(1_000_000);
+        }
+        files.change("users.toml", "role = \"admin\"", "role = \"admin\"\nmax_notional = 5");
+    };
+    let said = said_while(&files, change, |said| said.contains("the files were read again"));
+    assert!(said.contains("symbol number 1 is BTCUSDT, and cannot become ETHUSDT"), "{said}");
+    assert!(said.contains("taken: users.toml [[user]] admin max_notional: unset to 5"), "{said}");
+}
+
+#[test]
+fn a_session_with_reports_in_its_history_is_not_given_to_another_user() {
+    let files = with_an_order();
+    let text = fs::read_to_string(files.folder.path().join("users.toml")).expect("it is there");
+    let line = 1 + text.lines().position(|line| line == "sessions = [0, 1, 2, 3]").expect("init has written it");
+    let change = |_: &AtomicBool| files.change("users.toml", "name = \"trader\"", "name = \"bob\"");
+    let said =
+        said_while(&files, change, |said| said.contains("the files were read again") || said.contains("; what was"));
+    let expected = format!("users.toml:{line}: session 0 is trader's, and cannot become bob's: ");
+    assert!(said.contains(&expected), "{said}");
+    assert!(!said.contains("session 1 is"), "nobody has used session 1: {said}");
+    let why = start(&files).expect_err("session 0 is trader's");
+    assert!(why.contains(&expected), "{why}");
+}
+
+#[test]
+fn a_venue_that_orders_went_to_does_not_get_another_name() {
+    let files = with_an_order();
+    files.change("oms.toml", "name = \"SIM\"", "name = \"OTHER\"");
+    let instruments = fs::read_to_string(files.folder.path().join("instruments.csv")).expect("it is there");
+    fs::write(files.folder.path().join("instruments.csv"), instruments.replace(",SIM,", ",OTHER,"))
+        .expect("it is ours");
+    let why = start(&files).expect_err("an order is at SIM");
+    assert!(why.contains("venue number 1 is SIM, and cannot become OTHER: order "), "{why}");
+}
+
+#[test]
+fn a_reload_names_what_has_changed_and_what_needs_a_restart() {
+    let files = Files::new(1, "", true);
+    let old = read(&files).users.list[0].secret.to_string();
+    let new = Secret::of("another password").to_string();
+    let listens = files.oms.trim_start_matches("tcp://").to_owned();
+    let change = |reload: &AtomicBool| {
+        files.change("oms.toml", &format!("tcp = \"{listens}\""), "tcp = \"127.0.0.1:1\"");
+        files.change("oms.toml", "\n[sessions]\n", "\n[sessions]\nheartbeat_ms = 5000\nlevel = \"disk\"\n");
+        files.change("accounts.csv", "\n1,,1000000000,100,", "\n1,,1000000000,5,");
+        files.change("users.toml", &old, &new);
+        reload.store(true, Ordering::Release);
+    };
+    let is_enough = |said: &str| said.contains("accounts.csv") && said.contains("users.toml");
+    let said = said_while(&files, change, is_enough);
+    for expected in [
+        format!("needs a restart of the OMS: oms.toml [listen] tcp: \"{listens}\" to \"127.0.0.1:1\"; "),
+        "oms.toml [sessions]: added (heartbeat_ms 5000)".to_owned(),
+        "oms.toml [sessions]: added (level \"disk\")".to_owned(),
+        "accounts.csv account 1 max_order_quantity: 100 to 5".to_owned(),
+        "users.toml [[user]] trader secret: changed in what is never shown".to_owned(),
+    ] {
+        assert!(said.contains(&expected), "{expected}: {said}");
+    }
+    assert!(!said.contains("SCRAM-SHA-256"), "{said}");
+}
+
+#[test]
+fn a_reload_of_the_same_files_says_so_and_shows_no_credentials_of_a_url() {
+    let files = Files::new(1, "", true);
+    let said = said_while(
+        &files,
+        |reload| reload.store(true, Ordering::Release),
+        |said| said.contains("the files were read again"),
+    );
+    assert!(said.contains("the files were read again, and say the same"), "{said}");
+    let copy = "[[drop_copy]]\nurl = \"nats://anna:pass/word@127.0.0.1:4222?token=t0ken\"\ntopic = \"copies\"\naccounts = [\"*\"]\n";
+    let change = |reload: &AtomicBool| {
+        files.change("oms.toml", "\n[[venue]]\n", &format!("\n{copy}\n[[venue]]\n"));
+        reload.store(true, Ordering::Release);
+    };
+    let said = said_while(&files, change, |said| said.contains("the files were read again"));
+    assert!(said.contains("needs a restart of the OMS: oms.toml [[drop_copy]] number 1: added ("), "{said}");
+    assert!(said.contains("url \"nats://***@127.0.0.1:4222?***\""), "{said}");
+    assert!(!said.contains("word") && !said.contains("t0ken"), "{said}");
+}

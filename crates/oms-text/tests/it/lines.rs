@@ -1,0 +1,142 @@
+//! Messages and reports as lines.
+
+use serde_json::{Value as Json, json};
+use tickpath_market::{
+    ClientOrderId, ExecType, ExecutionReport, Kind, OrdStatus, OrderDenied, OrderId, Quantity, Side, SymbolId, Trade,
+};
+use tickpath_oms_core::Denial;
+use tickpath_oms_text::{Answer, Compared, Content, Entry, SentReport, Value, gap_json, read};
+use zerocopy::IntoBytes;
+
+fn parsed(text: &str) -> Json {
+    serde_json::from_str(text).unwrap_or_else(|e| panic!("no JSON ({e}): {text}"))
+}
+
+fn entry(content: Content<'_>) -> Entry<'_> {
+    Entry { sequence: 17, stamp: 5, utc_ns: 1_000_000_001, kind: 200, content }
+}
+
+#[test]
+fn a_known_message_has_its_fields_by_name_and_another_length_is_not_known() {
+    let trade = Trade { price: "61800.2".parse().expect("a price"), aggressor: Side::Sell.code(), ..Trade::default() };
+    let (name, fields) = read(Kind::Trade.code(), trade.as_bytes()).expect("it is a trade");
+    assert_eq!(name, "trade");
+    assert!(fields.contains(&("price", Value::Text("61800.2".to_owned()))), "{fields:?}");
+    assert!(fields.contains(&("aggressor", Value::Text("sell".to_owned()))), "{fields:?}");
+    let object = parsed(&entry(Content::Known(name, fields)).json());
+    assert_eq!((&object["name"], &object["fields"]["price"]), (&json!("trade"), &json!("61800.2")));
+    assert_eq!(read(Kind::Trade.code(), &trade.as_bytes()[1..]), None);
+}
+
+#[test]
+fn an_unknown_payload_is_shown_whole_as_json_and_by_its_first_bytes_as_text() {
+    let hello = entry(Content::Unknown(b"hello"));
+    assert_eq!(hello.text(), "17 1970-01-01T00:00:01.000000001Z kind_200 68656c6c6f |hello| 5 bytes");
+    let object = parsed(&hello.json());
+    assert_eq!((&object["payload_hex"], &object["payload_text"]), (&json!("68656c6c6f"), &json!("hello")));
+    let long = [7_u8; 65];
+    let long = entry(Content::Unknown(&long));
+    assert!(long.text().ends_with("…| 65 bytes"), "{}", long.text());
+    let object = parsed(&long.json());
+    assert_eq!((&object["payload_hex"], object.get("payload_text")), (&json!("07".repeat(65)), None));
+}
+
+#[test]
+fn missing_messages_are_counted_and_null_where_their_number_is_not_known() {
+    let gap = entry(Content::Gap { missed: Some(12), words: "12 messages were missed".to_owned() });
+    assert!(gap.text().ends_with("Z -- 12 messages were missed"), "{}", gap.text());
+    assert_eq!(parsed(&gap.json())["fields"], json!({"missed": 12}));
+    assert_eq!(parsed(&gap_json(None)), json!({"name": "gap", "fields": {"missed": null}}));
+}
+
+#[test]
+fn a_sent_report_names_its_instrument_in_both_forms() {
+    let report = ExecutionReport {
+        order_id: OrderId::new(5, 7),
+        client_order_id: ClientOrderId(9),
+        leaves_quantity: Quantity::from_whole(1),
+        symbol: SymbolId(3),
+        exec_type: ExecType::New.code(),
+        status: OrdStatus::New.code(),
+        side: Side::Buy.code(),
+        ..ExecutionReport::default()
+    };
+    let sent = sent(Answer::Report(report));
+    let name = |symbol: SymbolId| (symbol.0 == 3).then(|| "BTCUSDT".to_owned());
+    let line = sent.line(false, name);
+    let head = "17 5.7 session=2 client_order_id=9 new new side=buy leaves=1 filled=0 last=0@0 ";
+    assert!(line.starts_with(head) && line.contains(" symbol=BTCUSDT ") && line.ends_with('\n'), "{line}");
+    let object = parsed(&sent.line(true, name));
+    let got = ["order_id", "symbol", "symbol_number", "journal", "time"].map(|key| &object[key]);
+    assert_eq!(got, [&json!("5.7"), &json!("BTCUSDT"), &json!(3), &Json::Null, &Json::Null]);
+    assert_eq!(parsed(&sent.line(true, |_| None))["symbol"], json!(3));
+}
+
+#[test]
+fn a_denial_says_why_with_its_limit_in_the_unit_of_its_check() {
+    let denied = |denial: Denial, limit: i128| OrderDenied {
+        code: denial.code(),
+        limit: limit.to_le_bytes(),
+        value: (limit + 1_000_000).to_le_bytes(),
+        ..OrderDenied::default()
+    };
+    let age = sent(Answer::Denied(denied(Denial::RequestAge, 5_000_000)));
+    assert!(age.line(false, |_| None).contains(" (limit 5 ms, value 6 ms)"), "{}", age.line(false, |_| None));
+    let object = parsed(&age.line(true, |_| None));
+    assert_eq!((&object["limit_ns"], &object["why"]), (&json!(5_000_000), &json!(Denial::RequestAge.to_string())));
+    let quantity = sent(Answer::Denied(denied(Denial::SessionQuantity, 100_000_000)));
+    assert_eq!(parsed(&quantity.line(true, |_| None))["limit"], json!("1"));
+}
+
+fn sent(answer: Answer) -> SentReport {
+    SentReport { number: 17, journal: None, session: 2, session_number: None, stamp: 5, utc_ns: None, answer }
+}
+
+#[test]
+fn a_difference_says_how_either_side_has_an_order_and_how_to_enter_one_that_is_not_known() {
+    let name = |symbol: SymbolId| format!("S{}", symbol.0);
+    let order = ExecutionReport {
+        order_id: OrderId::new(7, 12),
+        cumulative_quantity: Quantity::from_whole(1),
+        leaves_quantity: Quantity::from_whole(2),
+        symbol: SymbolId(3),
+        account: tickpath_market::AccountId(4),
+        status: OrdStatus::PartiallyFilled.code(),
+        side: Side::Sell.code(),
+        ..ExecutionReport::default()
+    };
+    let (nothing, nowhere) = (ExecutionReport::default(), (0, ExecutionReport::default()));
+    let over = ExecutionReport { leaves_quantity: Quantity::ZERO, status: OrdStatus::Filled.code(), ..order };
+    let [flat, held] = [0, 5].map(|bought| ExecutionReport {
+        cumulative_quantity: Quantity::from_whole(bought),
+        symbol: SymbolId(3),
+        ..nothing
+    });
+    for (ours, venues, expected) in [
+        (
+            (2, order),
+            over,
+            "order 7.12 of session 2: here partially_filled, 1 filled, 2 open; at the venue filled, 1 filled, 0 open",
+        ),
+        (
+            (2, order),
+            nothing,
+            "order 7.12 of session 2: here partially_filled, 1 filled, 2 open; the venue has not reported it",
+        ),
+        (
+            nowhere,
+            order,
+            "order 7.12 is not known here: at the venue partially_filled, 1 filled, 2 open; tickpath oms enter order S3 sell 3 \
+             --sent-as 7.12 --venue-order-id 0 --account 4 --session N --reason TEXT",
+        ),
+        (
+            nowhere,
+            over,
+            "order 7.12 of account 4 is not known here, and is over: at the venue filled, 1 filled, 0 open",
+        ),
+        ((0, flat), held, "position of account 0 in S3: 0 bought and 0 sold here, 5 bought and 0 sold at the venue"),
+    ] {
+        assert_eq!(Compared::of(ours, venues).line(name).as_deref(), Some(expected));
+    }
+    assert_eq!(Compared::of((0, held), held).line(name), None, "a position that both sides have");
+}

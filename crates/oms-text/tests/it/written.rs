@@ -1,0 +1,51 @@
+//! Values and triggers that a user types, read and written back.
+
+use tickpath_market::{OrderId, SymbolId, Trigger};
+use tickpath_oms_text::order_id;
+use tickpath_oms_text::parse::{self, ParseError};
+use tickpath_oms_text::trigger::{self, TriggerError};
+
+/// Reads the number of an instrument that is named by its number.
+fn symbol(name: &str) -> Result<SymbolId, TriggerError> {
+    Ok(SymbolId(name.parse().expect("the tests name instruments by numbers")))
+}
+
+fn read(text: &str) -> Result<Trigger, TriggerError> {
+    trigger::read(text, symbol)
+}
+
+#[test]
+fn a_trigger_is_written_as_it_was_read() {
+    for text in ["1 last >= 65000", "1 bid <= 0.5 and 2 ask >= 3000", "7 last <= 1.00000001 or 7 bid >= 2"] {
+        let trigger = read(text).expect("it is a trigger");
+        assert_eq!(trigger::text(&trigger, |symbol| symbol.0.to_string()), text);
+    }
+}
+
+#[test]
+fn a_text_that_is_no_trigger_is_refused_with_the_words_that_are_wrong() {
+    let words = |text: &str| TriggerError::Words(text.to_owned());
+    for (text, wrong) in [
+        ("", words("")),
+        ("1 last >=", words("1 last >=")),
+        ("1 last >= 1 and 2 bid >=", words("1 last >= 1 and 2 bid >=")),
+        ("1 last >= 1 and 2 bid >= 1 2", words("1 last >= 1 and 2 bid >= 1 2")),
+        ("1 last >= 1 xor 2 bid >= 1", TriggerError::Join("xor".to_owned())),
+        ("1 mid >= 1", TriggerError::PriceType("mid".to_owned())),
+        ("1 last > 1", TriggerError::Direction(">".to_owned())),
+        ("1 last >= 1 or 2 bid >= much", TriggerError::Price("much".to_owned())),
+    ] {
+        assert_eq!(read(text), Err(wrong), "{text}");
+    }
+}
+
+#[test]
+fn an_order_id_is_read_only_as_it_is_written() {
+    let id = OrderId::new(3_474_042, 12);
+    assert_eq!((order_id(id), parse::order_id("3474042.12")), ("3474042.12".to_owned(), Ok(id)));
+    // Leading zeros and signs make another text, and numbers that do not fit would name another order.
+    for text in ["", "12", "0.0", "03474042.12", "+3474042.12", "3474042.12.1", "3474042.1099511627788", "16777216.12"]
+    {
+        assert_eq!(parse::order_id(text), Err(ParseError::OrderId(text.to_owned())), "{text}");
+    }
+}

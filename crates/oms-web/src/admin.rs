@@ -1,0 +1,177 @@
+//! An admin's session with the OMS, on a thread of its own: it carries the admin's commands from the page, and the OMS
+//! itself checks the rights.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread;
+use std::time::Duration;
+
+use tickpath_clock::{Clock, HostClock};
+use tickpath_market::{CancelOrder, ClientOrderId, OrderDenied, OrderId, Request, Symbol};
+use tickpath_oms_client::{Client, ClientError, Config, Event};
+use tickpath_oms_core::{CancelScope, Denial, Kill, RecordKind};
+use tickpath_oms_protocol::Role;
+use zerocopy::IntoBytes;
+
+/// Interval between two polls of a session in milliseconds, short enough for its heartbeats.
+const POLL_MS: u64 = 50;
+/// Max wait for the OMS's instruments, in milliseconds.
+const INSTRUMENTS_MS: u32 = 5_000;
+/// Max queued commands of a session.
+const COMMANDS: usize = 16;
+
+/// A session of an admin, until dropped.
+pub(crate) struct AdminSession {
+    commands: SyncSender<Command>,
+    /// The reason for the session's end, once it has ended.
+    ended: Arc<Mutex<Option<String>>>,
+    /// The reason for which the OMS denied the last command, if it did.
+    denied: Arc<Mutex<String>>,
+}
+
+/// An admin command of the page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Command {
+    /// Turns a switch of a target.
+    Kill(Kill, Target),
+    /// Cancels the working orders in the scope of a target.
+    CancelScope(CancelScope, Target),
+    /// Cancels an order of any session.
+    Cancel(OrderId),
+}
+
+/// The target of a scope.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// An account or a session, or zero for the firm.
+    Number(u32),
+    /// An instrument by its name in the running OMS.
+    Symbol(String),
+}
+
+/// The reason for which there is no session.
+pub(crate) enum NoSession {
+    /// All sessions of the user are in use.
+    InUse(String),
+    /// Anything else, as a sentence.
+    Refused(String),
+}
+
+impl AdminSession {
+    /// Logs in to the OMS; blocks until the OMS has answered.
+    pub fn open(oms: &str, user: &str, password: &str) -> Result<Self, NoSession> {
+        let client = Client::connect(Config::new(oms, user, password)).map_err(|e| match e {
+            ClientError::Refused { .. } if e.is_of_another() => NoSession::InUse(e.to_string()),
+            e => NoSession::Refused(e.to_string()),
+        })?;
+        if client.welcome().role != Role::Admin.code() {
+            client.close();
+            return Err(NoSession::Refused(format!("'{user}' is no admin any more; log in again")));
+        }
+        let (commands, received) = sync_channel(COMMANDS);
+        let ended = Arc::new(Mutex::new(None));
+        let denied = Arc::default();
+        let (end, refused) = (ended.clone(), Arc::clone(&denied));
+        let session = move || {
+            let why = run(client, &received, &refused);
+            *locked(&end) = Some(why);
+        };
+        let thread = thread::Builder::new().name("oms-admin".to_owned()).spawn(session);
+        thread.map_err(|e| NoSession::Refused(format!("cannot start a thread: {e}")))?;
+        Ok(Self { commands, ended, denied })
+    }
+
+    /// Sends a command; the error is a sentence.
+    pub fn send(&self, command: Command) -> Result<(), String> {
+        self.commands.try_send(command).map_err(|_| {
+            let why = locked(&self.ended).clone();
+            why.unwrap_or_else(|| "the OMS takes no more commands now; try again".to_owned())
+        })
+    }
+
+    /// Returns true once the OMS or the network has ended the session.
+    pub fn is_over(&self) -> bool {
+        locked(&self.ended).is_some()
+    }
+
+    /// Returns the reason for which the OMS denied the last command; empty if it did not.
+    pub fn denied(&self) -> String {
+        locked(&self.denied).clone()
+    }
+}
+
+/// Keeps a session and sends its commands, until its login is over; returns the reason for its end.
+fn run(mut client: Client, commands: &Receiver<Command>, denied: &Mutex<String>) -> String {
+    loop {
+        match commands.recv_timeout(Duration::from_millis(POLL_MS)) {
+            Ok(command) => {
+                locked(denied).clear();
+                match send(&mut client, command) {
+                    Ok(None) => {}
+                    Ok(Some(why)) => *locked(denied) = why,
+                    Err(why) => return format!("{why}; log in and try again"),
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                client.close();
+                return "logged out".to_owned();
+            }
+        }
+        let polled = client.poll(|event| match event {
+            Event::Denied { denial, .. } => *locked(denied) = refusal(&denial),
+            Event::WordAnswered(Err(why)) => *locked(denied) = why,
+            _ => {}
+        });
+        if let Err(e) = polled {
+            return e.to_string();
+        }
+    }
+}
+
+/// Sends a command to the OMS. Returns the reason if the target is unknown; the error is that of a lost connection.
+fn send(client: &mut Client, command: Command) -> Result<Option<String>, String> {
+    let is_sent = match command {
+        Command::Kill(kill, target) => match number(client, &target)? {
+            Ok(target) => client.word(RecordKind::Kill.code(), Kill { target, ..kill }.as_bytes()).is_ok(),
+            Err(why) => return Ok(Some(why)),
+        },
+        Command::CancelScope(cancel, target) => match number(client, &target)? {
+            Ok(target) => {
+                client.word(RecordKind::CancelScope.code(), CancelScope { target, ..cancel }.as_bytes()).is_ok()
+            }
+            Err(why) => return Ok(Some(why)),
+        },
+        Command::Cancel(order_id) => {
+            // Unique in the session, whichever client had the session before on this day.
+            let id = HostClock::get().map_or(1, |clock| clock.calibration().utc_ns_of(clock.ticks()));
+            let cancel = CancelOrder { client_order_id: ClientOrderId(id), order_id, ..CancelOrder::default() };
+            client.send(&Request::Cancel(cancel)).is_ok()
+        }
+    };
+    match is_sent {
+        true => Ok(None),
+        false => Err("the connection to the OMS was lost before the command was sent".to_owned()),
+    }
+}
+
+/// Returns the number of a target: for an instrument the running OMS's number, or the reason for which there is none.
+fn number(client: &mut Client, target: &Target) -> Result<Result<u32, String>, String> {
+    let name = match target {
+        Target::Number(number) => return Ok(Ok(*number)),
+        Target::Symbol(name) => name,
+    };
+    let rows = client.instruments(INSTRUMENTS_MS).map_err(|e| e.to_string())?.unwrap_or_default();
+    let found = rows.iter().find(|row| Symbol(row.name).as_str() == name);
+    Ok(found.map(|row| row.symbol).ok_or_else(|| format!("'{name}' is no instrument of the OMS; write its name")))
+}
+
+fn refusal(denial: &OrderDenied) -> String {
+    let why = Denial::from_code(denial.code).map_or_else(|| format!("code {}", denial.code), |why| why.to_string());
+    format!("the OMS refuses to cancel: {why}")
+}
+
+/// Takes a lock, even after a panic: the data behind the locks here is consistent at every moment.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}

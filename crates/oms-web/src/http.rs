@@ -1,0 +1,403 @@
+//! Requests and their answers.
+//!
+//! Everything but the page's own files and `/health` needs a login. A request that changes something must also come
+//! from the page itself: its `Origin` is the requested `Host`, and that host is a name of ours.
+
+use std::convert::Infallible;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{
+    ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue, REFERRER_POLICY, RETRY_AFTER,
+    SET_COOKIE, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use serde::{Deserialize, Serialize};
+use tickpath_oms_core::{CancelScope, KILL_ALL, KILL_SYMBOL, Kill, scope_named};
+use tickpath_oms_text::parse::order_id;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use crate::admin::{Command, Target};
+use crate::guard::{self, Refused, refuse};
+use crate::logins::{Known, NewLogin};
+use crate::metrics;
+use crate::origin::Origin;
+use crate::rights::PageUser;
+use crate::shown::Shown;
+use crate::tls::{Certificate, Stream};
+use crate::view::View;
+
+/// Max passwords that are checked at once: each takes a thread for several milliseconds. More wait for their turn.
+const MOST_CHECKS: usize = 2;
+/// Max simultaneous logons of admins: each takes a thread, and some work of the OMS.
+const MOST_LOGONS: usize = 8;
+/// Max time for a request to arrive, and max lifetime of a connection.
+const REQUEST: Duration = Duration::from_secs(5);
+const CONNECTION: Duration = Duration::from_secs(120);
+/// Max bytes of a request's body.
+const MOST_BODY: usize = 4096;
+
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; \
+                      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+const PAGE: &str = include_str!("page/index.html");
+const STYLE: &str = include_str!("page/page.css");
+const SCRIPT: &str = include_str!("page/page.js");
+
+static CHECKS: Semaphore = Semaphore::const_new(MOST_CHECKS);
+static LOGONS: Semaphore = Semaphore::const_new(MOST_LOGONS);
+
+/// The port of the page or of the metrics.
+pub(crate) struct Port {
+    /// Whether the page is served, and not only the metrics.
+    pub is_page: bool,
+    /// The port's number.
+    pub number: u16,
+    /// The certificate for TLS; plain HTTP if there is none.
+    pub certificate: Option<Certificate>,
+}
+
+type Answer = Response<Full<Bytes>>;
+
+impl Port {
+    /// Returns the port's name in a sentence.
+    pub fn title(&self) -> &'static str {
+        if self.is_page { "the page" } else { "the port of the metrics" }
+    }
+
+    fn scheme(&self) -> &'static str {
+        if self.certificate.is_some() { "https" } else { "http" }
+    }
+
+    /// Returns the cookie's name, with the port's number: cookies go to every port of a host.
+    fn cookie_name(&self) -> String {
+        let prefix = if self.certificate.is_some() { "__Host-" } else { "" };
+        format!("{prefix}tickpath-{}", self.number)
+    }
+
+    /// Returns a cookie that no script can read and no other site's request carries.
+    fn cookie(&self, value: &str) -> String {
+        let secure = if self.certificate.is_some() { "; Secure" } else { "" };
+        format!("{}={value}; HttpOnly; SameSite=Strict; Path=/{secure}", self.cookie_name())
+    }
+}
+
+/// Answers the requests of a connection.
+pub(crate) async fn converse(stream: Stream, origin: Origin, port: &Arc<Port>, shown: &Arc<Shown>) {
+    let service = service_fn(|request| {
+        let (port, shown) = (port.clone(), shown.clone());
+        async move { Ok::<_, Infallible>(answer(request, origin, &port, &shown).await) }
+    });
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(REQUEST).max_buf_size(16 << 10);
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    // A peer that breaks the connection needs no error.
+    if timeout(CONNECTION, connection.as_mut()).await.is_err() {
+        connection.as_mut().graceful_shutdown();
+        let _ = timeout(REQUEST, connection).await;
+    }
+}
+
+async fn answer(request: Request<Incoming>, origin: Origin, port: &Port, shown: &Arc<Shown>) -> Answer {
+    let path = request.uri().path().to_owned();
+    let answered = match guard::host(request.headers(), &shown.hosts, port.certificate.as_ref()) {
+        Ok(host) => answered(request, &host, origin, port, shown).await,
+        Err(refused) => Err(refused),
+    };
+    let mut answer = answered.unwrap_or_else(|(status, why)| {
+        let mut answer = plain("text/plain; charset=utf-8", why + "\n");
+        *answer.status_mut() = status;
+        answer
+    });
+    let mut set = |name: HeaderName, value: &'static str| {
+        answer.headers_mut().insert(name, HeaderValue::from_static(value));
+    };
+    set(CACHE_CONTROL, "no-store");
+    set(CONTENT_SECURITY_POLICY, POLICY);
+    set(REFERRER_POLICY, "no-referrer");
+    set(X_CONTENT_TYPE_OPTIONS, "nosniff");
+    match (answer.status(), path.as_str()) {
+        (StatusCode::UNAUTHORIZED, "/metrics") => {
+            let asked = HeaderValue::from_static("Basic realm=\"tickpath\", charset=\"UTF-8\"");
+            answer.headers_mut().insert(WWW_AUTHENTICATE, asked);
+        }
+        (StatusCode::METHOD_NOT_ALLOWED, path) => {
+            let allowed = if is_posted(path) { "POST" } else { "GET, HEAD" };
+            answer.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
+        }
+        _ => {}
+    }
+    answer
+}
+
+async fn answered(
+    request: Request<Incoming>,
+    host: &str,
+    origin: Origin,
+    port: &Port,
+    shown: &Arc<Shown>,
+) -> Result<Answer, Refused> {
+    let path = request.uri().path().to_owned();
+    // HEAD is answered like GET, without the body.
+    let is_get = matches!(request.method(), &Method::GET | &Method::HEAD);
+    match (path.as_str(), port.is_page) {
+        ("/health", _) if is_get => health(shown),
+        ("/metrics", _) if is_get => all_metrics(guard::credentials(request.headers()), origin, shown).await,
+        ("/", true) if is_get => Ok(plain("text/html; charset=utf-8", PAGE)),
+        ("/page.css", true) if is_get => Ok(plain("text/css; charset=utf-8", STYLE)),
+        ("/page.js", true) if is_get => Ok(plain("text/javascript; charset=utf-8", SCRIPT)),
+        ("/frame", true) if is_get => {
+            let (_, known) = guard::login(request.headers(), &port.cookie_name(), shown)?;
+            Ok(frame(known, shown).await)
+        }
+        (path, true) if is_posted(path) && *request.method() == Method::POST => {
+            guard::is_from_here(request.headers(), host, port.scheme())?;
+            posted(request, origin, port, shown).await
+        }
+        ("/health" | "/metrics", _) | ("/" | "/page.css" | "/page.js" | "/frame", true) => {
+            refuse(StatusCode::METHOD_NOT_ALLOWED, "not with this method")
+        }
+        (path, true) if is_posted(path) => refuse(StatusCode::METHOD_NOT_ALLOWED, "not with this method"),
+        (_, true) => refuse(StatusCode::NOT_FOUND, "there is nothing here; the page is at /"),
+        (_, false) => refuse(StatusCode::NOT_FOUND, "here are /metrics and /health, and nothing else"),
+    }
+}
+
+/// Returns whether a path changes something.
+fn is_posted(path: &str) -> bool {
+    matches!(path, "/login" | "/logout" | "/kill" | "/cancel")
+}
+
+async fn posted(
+    request: Request<Incoming>,
+    origin: Origin,
+    port: &Port,
+    shown: &Arc<Shown>,
+) -> Result<Answer, Refused> {
+    let path = request.uri().path().to_owned();
+    if path == "/login" {
+        return login(body(request).await?, origin, port, shown).await;
+    }
+    let (brought, _) = guard::login(request.headers(), &port.cookie_name(), shown)?;
+    let command = match path.as_str() {
+        "/logout" => {
+            shown.logins.logout(&brought.cookie, &brought.token);
+            return Ok(with_cookie("{}".to_owned(), &(port.cookie("") + "; Max-Age=0")));
+        }
+        "/kill" => kill(&body(request).await?),
+        _ => cancel(&body(request).await?),
+    };
+    let command = command.map_err(|why| (StatusCode::BAD_REQUEST, why))?;
+    let sent = shown.logins.command(&brought.cookie, &brought.token, command);
+    sent.map_err(|why| (StatusCode::CONFLICT, why))?;
+    Ok(plain("application/json", "{}"))
+}
+
+/// Reports whether the OMS runs, for a supervisor that restarts it: the only answer without a login, with no other
+/// content.
+fn health(shown: &Shown) -> Result<Answer, Refused> {
+    match shown.reading().is_some_and(|reading| reading.pid.is_some()) {
+        true => Ok(plain("text/plain; charset=utf-8", "ok\n")),
+        false => refuse(StatusCode::SERVICE_UNAVAILABLE, "the OMS does not run"),
+    }
+}
+
+/// Returns the metrics, for any user of the OMS by basic authentication.
+async fn all_metrics(
+    credentials: Option<(String, String)>,
+    origin: Origin,
+    shown: &Arc<Shown>,
+) -> Result<Answer, Refused> {
+    let Some((user, password)) = credentials else {
+        return refuse(StatusCode::UNAUTHORIZED, "log in as a user of the OMS, by basic authentication");
+    };
+    match check(user, password, origin, shown).await {
+        Ok(_) => Ok(plain(metrics::MEDIA_TYPE, metrics::render(shown.reading().as_ref()))),
+        Err(Unproved::Wrong) => refuse(StatusCode::UNAUTHORIZED, WRONG),
+        Err(Unproved::Wait(seconds)) => Ok(too_many(seconds)),
+        Err(Unproved::Busy) => refuse(StatusCode::SERVICE_UNAVAILABLE, BUSY),
+    }
+}
+
+const WRONG: &str = "the user or the password is wrong";
+const BUSY: &str = "too many passwords are being looked at; try again";
+
+/// The reason for which a password was not accepted.
+enum Unproved {
+    Wrong,
+    /// The origin sent too many wrong passwords: it may try again after this number of seconds.
+    Wait(i64),
+    Busy,
+}
+
+/// Checks a password. Each origin has several tries; further tries wait without delaying other origins.
+async fn check(user: String, password: String, origin: Origin, shown: &Arc<Shown>) -> Result<PageUser, Unproved> {
+    let mut begun = Try::begin(shown, origin)?;
+    let Ok(Ok(_turn)) = timeout(REQUEST, CHECKS.acquire()).await else { return Err(Unproved::Busy) };
+    begun.is_wrong = true;
+    let with = shown.clone();
+    let found = tokio::task::spawn_blocking(move || with.logins.check(&user, &password)).await;
+    let found = found.ok().flatten();
+    begun.is_wrong = found.is_none();
+    found.ok_or(Unproved::Wrong)
+}
+
+/// A password try of an origin. The origin gets the try back if the password was right or never checked; a client that
+/// closes the connection during the check pays for the hashing.
+struct Try<'a> {
+    shown: &'a Shown,
+    origin: Origin,
+    is_wrong: bool,
+}
+
+impl<'a> Try<'a> {
+    fn begin(shown: &'a Shown, origin: Origin) -> Result<Self, Unproved> {
+        shown.begin_try(origin).map_err(|many| Unproved::Wait(many.wait_s))?;
+        Ok(Self { shown, origin, is_wrong: false })
+    }
+}
+
+impl Drop for Try<'_> {
+    fn drop(&mut self) {
+        if !self.is_wrong {
+            self.shown.right_try(self.origin);
+        }
+    }
+}
+
+fn too_many(seconds: i64) -> Answer {
+    let why = format!("too many wrong passwords came from where you are; try again in {seconds} s\n");
+    let mut answer = plain("text/plain; charset=utf-8", why);
+    *answer.status_mut() = StatusCode::TOO_MANY_REQUESTS;
+    answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+    answer
+}
+
+/// Returns the last frame that a user may see, with the user's name.
+async fn frame(known: Known, shown: &Shown) -> Answer {
+    #[derive(Serialize)]
+    struct Frame<'a> {
+        #[serde(flatten)]
+        view: &'a View,
+        user: &'a str,
+        admin: Option<Admin>,
+    }
+    #[derive(Serialize)]
+    struct Admin {
+        denied: String,
+    }
+    let Known { user, rights, denied } = known;
+    let viewer = if denied.is_some() { "" } else { user.as_str() };
+    let view = shown.frame(viewer, &rights).await;
+    let admin = denied.map(|denied| Admin { denied });
+    let text = serde_json::to_string(&Frame { view: &view, user: &user, admin });
+    plain("application/json", text.unwrap_or_default())
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LoginBody {
+    user: String,
+    password: String,
+}
+
+/// Logs in. Only the answer's body contains the token: an attacker with the cookie alone cannot obtain it.
+async fn login(body: LoginBody, origin: Origin, port: &Port, shown: &Arc<Shown>) -> Result<Answer, Refused> {
+    #[derive(Serialize)]
+    struct LoggedIn {
+        user: String,
+        token: String,
+        admin: bool,
+    }
+    let LoginBody { user, password } = body;
+    let found = match check(user.clone(), password.clone(), origin, shown).await {
+        Ok(found) => found,
+        Err(Unproved::Wrong) => return refuse(StatusCode::FORBIDDEN, WRONG),
+        Err(Unproved::Wait(seconds)) => return Ok(too_many(seconds)),
+        Err(Unproved::Busy) => return refuse(StatusCode::SERVICE_UNAVAILABLE, BUSY),
+    };
+    // Only right passwords get this far.
+    let Ok(Ok(_turn)) = timeout(REQUEST, LOGONS.acquire()).await else {
+        return refuse(StatusCode::SERVICE_UNAVAILABLE, BUSY);
+    };
+    let (with, name) = (shown.clone(), user.clone());
+    let begun = tokio::task::spawn_blocking(move || with.logins.begin(&name, &password, found)).await;
+    let begun = begun.unwrap_or_else(|e| Err(e.to_string())).map_err(|why| (StatusCode::FORBIDDEN, why))?;
+    let NewLogin { cookie, token, is_admin } = begun;
+    let text = serde_json::to_string(&LoggedIn { user, token, admin: is_admin });
+    Ok(with_cookie(text.unwrap_or_default(), &port.cookie(&cookie)))
+}
+
+fn with_cookie(text: String, cookie: &str) -> Answer {
+    let mut answer = plain("application/json", text);
+    if let Ok(value) = HeaderValue::from_str(cookie) {
+        answer.headers_mut().insert(SET_COOKIE, value);
+    }
+    answer
+}
+
+/// Turns a switch on or off; `cancel` also cancels the working orders in its scope, and without `on` does only that.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct KillBody {
+    scope: String,
+    target: String,
+    on: bool,
+    cancel: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CancelBody {
+    /// In the page's form: epoch, point, sequence.
+    order: String,
+}
+
+fn kill(body: &KillBody) -> Result<Command, String> {
+    let (scope, target) = scope(body)?;
+    Ok(match (body.on, body.cancel) {
+        (false, true) => Command::CancelScope(CancelScope { scope, ..CancelScope::default() }, target),
+        (on, cancel) => Command::Kill(Kill { scope, on: on.into(), cancel: cancel.into(), ..Kill::default() }, target),
+    })
+}
+
+fn cancel(body: &CancelBody) -> Result<Command, String> {
+    order_id(&body.order).map(Command::Cancel).map_err(|_| format!("'{}' is no order's id", body.order))
+}
+
+fn scope(body: &KillBody) -> Result<(u8, Target), String> {
+    let target = body.target.trim();
+    let name = &body.scope;
+    match scope_named(name) {
+        Some(KILL_ALL) => Ok((KILL_ALL, Target::Number(0))),
+        Some(KILL_SYMBOL) if target.is_empty() => Err("no instrument is named; write its name".to_owned()),
+        Some(KILL_SYMBOL) => Ok((KILL_SYMBOL, Target::Symbol(target.to_owned()))),
+        Some(scope) => match target.parse() {
+            Ok(number) => Ok((scope, Target::Number(number))),
+            Err(_) => Err(format!("'{target}' is no {name}; write its number")),
+        },
+        None => Err(format!("'{name}' is no scope; use firm, account, session or symbol")),
+    }
+}
+
+/// Reads a body of JSON, limited in size and time.
+async fn body<T: for<'a> Deserialize<'a>>(request: Request<Incoming>) -> Result<T, Refused> {
+    let body = timeout(REQUEST, Limited::new(request.into_body(), MOST_BODY).collect()).await;
+    let Ok(Ok(body)) = body else {
+        return refuse(StatusCode::BAD_REQUEST, "the body is too long, too slow, or cut short");
+    };
+    serde_json::from_slice(&body.to_bytes()).map_err(|e| (StatusCode::BAD_REQUEST, format!("the body is wrong: {e}")))
+}
+
+fn plain(media: &'static str, text: impl Into<Bytes>) -> Answer {
+    let mut answer = Response::new(Full::new(text.into()));
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media));
+    answer
+}

@@ -1,0 +1,206 @@
+//! The logins of the page.
+//!
+//! Passwords are checked against the user's secret here, so a wrong password costs the OMS nothing. An admin's login
+//! also has a session with the OMS; other users take none, because a session that ends may have its orders canceled.
+//!
+//! A login has two random secrets, each worthless without the other: a cookie that no script reads, but that goes to
+//! every port of the host, and a token that the page keeps to itself and sends in a header.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use tickpath_clock::{Clock, HostClock, sleep_ns};
+use tickpath_oms_protocol::{ClientLogon, Decoys, Role, Secret, ServerLogon};
+
+use crate::admin::{AdminSession, Command, NoSession, locked};
+use crate::rights::{PageUser, Rights, UserDirectory};
+
+/// Max logins of a user; a further login ends the one that was idle for longest.
+const MOST_OF_USER: usize = 4;
+/// Idle time after which a login is over.
+const IDLE_NS: i64 = 15 * 60 * 1_000_000_000;
+/// Bytes of a cookie and of a token.
+const SECRET_BYTES: usize = 32;
+/// Max tries of an admin's logon while the session of the user's older login ends, and the pause between them.
+const MOST_LOGONS: u32 = 50;
+const LOGON_NS: u64 = 100_000_000;
+
+/// The logins.
+pub(crate) struct Logins {
+    /// The URL of the OMS, for admins' sessions.
+    oms: String,
+    users: Arc<dyn UserDirectory>,
+    clock: HostClock,
+    /// Fake secrets for unknown users, so that a logon's time does not reveal which users exist.
+    decoys: Mutex<Decoys>,
+    list: Mutex<Vec<Login>>,
+}
+
+struct Login {
+    cookie: String,
+    token: String,
+    user: String,
+    /// The secret at the login's check: a user with another secret or role is another user.
+    secret: Secret,
+    role: Role,
+    /// The time of its last request, in ticks.
+    seen: u64,
+    admin: Option<AdminSession>,
+}
+
+/// A new login, for its page.
+#[derive(Debug)]
+pub(crate) struct NewLogin {
+    pub cookie: String,
+    pub token: String,
+    pub is_admin: bool,
+}
+
+/// The login of a request.
+#[derive(Debug)]
+pub(crate) struct Known {
+    pub user: String,
+    pub rights: Rights,
+    /// For an admin: the reason for which the OMS denied the last command, if it did.
+    pub denied: Option<String>,
+}
+
+impl Logins {
+    /// Starts without any login.
+    pub fn new(oms: &str, users: Arc<dyn UserDirectory>, clock: HostClock) -> Self {
+        let decoys = Mutex::new(Decoys::new(&users.secrets()));
+        Self { oms: oms.to_owned(), users, clock, decoys, list: Mutex::default() }
+    }
+
+    /// Returns the user if the password is right. The check takes milliseconds, and as long for unknown users.
+    pub fn check(&self, user: &str, password: &str) -> Option<PageUser> {
+        let found = self.users.find(user);
+        let decoy = {
+            let mut decoys = locked(&self.decoys);
+            decoys.follow(&self.users.secrets());
+            decoys.of(user)
+        };
+        let secret = found.as_ref().map_or(decoy, |found| found.secret.clone());
+        // Outside the filter, which would skip the check for an unknown user.
+        let is_right = is_password(user, password, secret);
+        found.filter(|_| is_right)
+    }
+
+    /// Begins a login of a user whose password was right; for an admin it blocks until the OMS has answered. The error
+    /// is a sentence.
+    pub fn begin(&self, user: &str, password: &str, found: PageUser) -> Result<NewLogin, String> {
+        let is_admin = found.role == Role::Admin;
+        let admin = if is_admin { Some(self.open_session(user, password)?) } else { None };
+        let (cookie, token) = (random_text()?, random_text()?);
+        let login = Login {
+            cookie: cookie.clone(),
+            token: token.clone(),
+            user: user.to_owned(),
+            secret: found.secret,
+            role: found.role,
+            seen: self.clock.ticks(),
+            admin,
+        };
+        let mut list = self.living();
+        if list.iter().filter(|login| login.user == user).count() >= MOST_OF_USER {
+            forget_oldest(&mut list, user);
+        }
+        list.push(login);
+        Ok(NewLogin { cookie, token, is_admin })
+    }
+
+    /// Returns the login of a request that contains both secrets, if the user's secret and role are unchanged.
+    pub fn find(&self, cookie: &str, token: &str) -> Option<Known> {
+        let mut list = self.living();
+        let place = list.iter().position(|login| login.is_of(cookie, token))?;
+        let login = &mut list[place];
+        let found = self.users.find(&login.user);
+        let Some(found) = found.filter(|found| found.secret == login.secret && found.role == login.role) else {
+            list.remove(place);
+            return None;
+        };
+        login.seen = self.clock.ticks();
+        let denied = login.admin.as_ref().map(AdminSession::denied);
+        Some(Known { user: login.user.clone(), rights: found.rights, denied })
+    }
+
+    /// Returns the name of the user of each session.
+    pub fn owners(&self) -> BTreeMap<u16, String> {
+        self.users.owners()
+    }
+
+    /// Sends an admin command by the session of a login; the error is a sentence.
+    pub fn command(&self, cookie: &str, token: &str, command: Command) -> Result<(), String> {
+        let list = locked(&self.list);
+        let login = list.iter().find(|login| login.is_of(cookie, token)).ok_or("log in first")?;
+        let admin = login.admin.as_ref().ok_or_else(|| format!("'{}' is no admin, and may only look", login.user))?;
+        admin.send(command)
+    }
+
+    /// Ends a login and its session.
+    pub fn logout(&self, cookie: &str, token: &str) {
+        locked(&self.list).retain(|login| !login.is_of(cookie, token));
+    }
+
+    /// Logs an admin in to the OMS. A page that was closed without logging out keeps its session for a while: if all of
+    /// the user's sessions are in use, its oldest login here ends.
+    fn open_session(&self, user: &str, password: &str) -> Result<AdminSession, String> {
+        let mut has_made_room = false;
+        for _ in 0..MOST_LOGONS {
+            match AdminSession::open(&self.oms, user, password) {
+                Ok(session) => return Ok(session),
+                Err(NoSession::Refused(why)) => return Err(why),
+                Err(NoSession::InUse(why)) => {
+                    has_made_room = has_made_room || forget_oldest(&mut self.living(), user);
+                    if !has_made_room {
+                        return Err(why);
+                    }
+                    // The session of the ended login takes a moment to end.
+                    sleep_ns(LOGON_NS);
+                }
+            }
+        }
+        Err("the session of an older login has not ended yet; try again".to_owned())
+    }
+
+    /// Removes the logins that are over, and returns the rest.
+    fn living(&self) -> MutexGuard<'_, Vec<Login>> {
+        let mut list = locked(&self.list);
+        let now = self.clock.ticks();
+        let is_over = |login: &Login| login.admin.as_ref().is_some_and(AdminSession::is_over);
+        list.retain(|login| self.clock.ns_between(login.seen, now) < IDLE_NS && !is_over(login));
+        list
+    }
+}
+
+impl Login {
+    fn is_of(&self, cookie: &str, token: &str) -> bool {
+        is_same(&self.cookie, cookie) & is_same(&self.token, token)
+    }
+}
+
+/// Ends the login of a user that was idle for longest; returns false if the user has none.
+fn forget_oldest(list: &mut Vec<Login>, user: &str) -> bool {
+    let theirs = list.iter().enumerate().filter(|(_, login)| login.user == user);
+    let oldest = theirs.min_by_key(|(_, login)| login.seen).map(|(place, _)| place);
+    oldest.map(|place| list.remove(place)).is_some()
+}
+
+/// Checks a password against a secret by running both ends of a logon.
+fn is_password(user: &str, password: &str, secret: Secret) -> bool {
+    let Ok((mut client, first)) = ClientLogon::new(user, password, None) else { return false };
+    let Ok((server, challenge)) = ServerLogon::begin(&first, None, |_| secret) else { return false };
+    client.answer(&challenge).is_ok_and(|proof| server.verify(&proof).is_ok())
+}
+
+fn random_text() -> Result<String, String> {
+    let mut bytes = [0; SECRET_BYTES];
+    getrandom::fill(&mut bytes).map_err(|e| format!("the system gives no random bytes: {e}"))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Compares in constant time, so that the time does not reveal how much is right.
+fn is_same(known: &str, given: &str) -> bool {
+    let differ = known.bytes().zip(given.bytes()).fold(0, |all, (a, b)| all | (a ^ b));
+    known.len() == given.len() && std::hint::black_box(differ) == 0
+}

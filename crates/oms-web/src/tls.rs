@@ -1,0 +1,210 @@
+//! TLS on the page's ports: the certificate from its files, and the encrypted stream of the HTTP server.
+
+use std::fs;
+use std::io::{self, ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, ready};
+use std::time::SystemTime;
+
+use rustls::client::verify_server_name;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::server::{NoServerSessionStorage, ParsedCertificate};
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use rustls::version::TLS13;
+use rustls::{ServerConfig, ServerConnection};
+use tickpath_oms_protocol::tls::Secure;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+use crate::admin::locked;
+
+/// Max reads per turn: a peer that sends endlessly lets other connections run.
+const MOST_READS: u32 = 64;
+
+/// The files of a certificate and its key, both PEM.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The server's certificate, then the intermediate certificates up to an authority that browsers trust.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+}
+
+/// The certificate of the files, reloaded when they change.
+pub(crate) struct Certificate {
+    files: TlsFiles,
+    state: Mutex<State>,
+}
+
+struct State {
+    config: Arc<ServerConfig>,
+    first: CertificateDer<'static>,
+    /// The files' modification times: at the last load, and at the last check.
+    read: Changed,
+    seen: Changed,
+}
+
+type Changed = [Option<(SystemTime, u64)>; 2];
+
+impl Certificate {
+    /// Reads the files; the error is a sentence.
+    pub fn read(files: &TlsFiles) -> Result<Self, String> {
+        let read = changed(files);
+        let (config, first) = config(files)?;
+        Ok(Self { files: files.clone(), state: Mutex::new(State { config, first, read, seen: read }) })
+    }
+
+    /// Encrypts a connection. Changed files are read again once they rest, because the two files are never written at
+    /// the same moment; unusable files change nothing, and the error of the first try goes to the operator.
+    pub fn secure(&self, tcp: TcpStream, notify: impl FnOnce(&str)) -> io::Result<Stream> {
+        let mut state = locked(&self.state);
+        let now = changed(&self.files);
+        let rests = now == std::mem::replace(&mut state.seen, now);
+        if rests && now != state.read {
+            state.read = now;
+            match config(&self.files) {
+                Ok((config, first)) => (state.config, state.first) = (config, first),
+                Err(why) => notify(&format!("the page keeps the certificate that it has: {why}")),
+            }
+        }
+        let tls = ServerConnection::new(state.config.clone()).map_err(io::Error::other)?;
+        Ok(Stream::Tls(Box::new(Secure::new(Socket(tcp), tls))))
+    }
+
+    /// Returns true if the certificate is for this name.
+    pub fn is_for(&self, name: &str) -> bool {
+        let state = locked(&self.state);
+        let (Ok(parsed), Ok(name)) = (ParsedCertificate::try_from(&state.first), ServerName::try_from(name)) else {
+            return false;
+        };
+        verify_server_name(&parsed, &name).is_ok()
+    }
+}
+
+/// Builds the TLS configuration: only version 1.3, no data before the handshake ends, no session resumption.
+fn config(files: &TlsFiles) -> Result<(Arc<ServerConfig>, CertificateDer<'static>), String> {
+    let TlsFiles { certificate, key } = files;
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes(certificate)?).collect();
+    let chain: Vec<CertificateDer<'static>> = chain.unwrap_or_default();
+    let no_certificate = || format!("{}: there is no certificate in it; it must be a PEM file", certificate.display());
+    let first = chain.first().cloned().ok_or_else(no_certificate)?;
+    let no_key = |_| format!("{}: there is no private key in it; it must be a PEM file", key.display());
+    let secret = PrivateKeyDer::from_pem_slice(&bytes(key)?).map_err(no_key)?;
+    let provider = Arc::new(ring::default_provider());
+    let certified = CertifiedKey::from_der(chain, secret, &provider)
+        .map_err(|e| format!("{}: {e}; name a certificate and a key that were made together", certificate.display()))?;
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&TLS13])
+        .expect("the provider has TLS 1.3");
+    let mut config = config.with_no_client_auth().with_cert_resolver(Arc::new(SingleCertAndKey::from(certified)));
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.send_tls13_tickets = 0;
+    Ok((Arc::new(config), first))
+}
+
+fn bytes(file: &Path) -> Result<Vec<u8>, String> {
+    fs::read(file).map_err(|e| format!("{}: {e}; it must be a PEM file that the OMS may read", file.display()))
+}
+
+fn changed(files: &TlsFiles) -> Changed {
+    [&files.certificate, &files.key].map(|file| {
+        let found = fs::metadata(file).ok()?;
+        Some((found.modified().ok()?, found.len()))
+    })
+}
+
+/// A connection of a port, encrypted or not.
+pub(crate) enum Stream {
+    Plain(TcpStream),
+    Tls(Box<Secure<Socket>>),
+}
+
+/// A non-blocking socket: an operation that would have to wait returns [`ErrorKind::WouldBlock`].
+pub(crate) struct Socket(TcpStream);
+
+impl Read for Socket {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        self.0.try_read(room)
+    }
+}
+
+impl Write for Socket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.try_write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, room: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let secure = match self.get_mut() {
+            Self::Plain(tcp) => return Pin::new(tcp).poll_read(cx, room),
+            Self::Tls(secure) => secure,
+        };
+        for _ in 0..MOST_READS {
+            match secure.read(room.initialize_unfilled()) {
+                Ok(bytes) => {
+                    room.advance(bytes);
+                    return Poll::Ready(Ok(()));
+                }
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) if e.kind() == ErrorKind::WouldBlock => {
+                    // A handshake writes while it reads.
+                    if secure.wants_write() && secure.socket().0.poll_write_ready(cx)?.is_ready() {
+                        secure.flush()?;
+                    }
+                    ready!(secure.socket().0.poll_read_ready(cx))?;
+                }
+                Err(e) => return Poll::Ready(Err(e)),
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let secure = match self.get_mut() {
+            Self::Plain(tcp) => return Pin::new(tcp).poll_write(cx, bytes),
+            Self::Tls(secure) => secure,
+        };
+        loop {
+            match secure.write(bytes) {
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) if e.kind() == ErrorKind::WouldBlock => ready!(secure.socket().0.poll_write_ready(cx))?,
+                written => return Poll::Ready(written),
+            }
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let secure = match self.get_mut() {
+            Self::Plain(tcp) => return Pin::new(tcp).poll_flush(cx),
+            Self::Tls(secure) => secure,
+        };
+        loop {
+            secure.flush()?;
+            if !secure.wants_write() {
+                return Poll::Ready(Ok(()));
+            }
+            ready!(secure.socket().0.poll_write_ready(cx))?;
+        }
+    }
+
+    /// Flushes TLS without shutting it down; the closing message is sent when the connection is dropped.
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let stream = self.get_mut();
+        if let Self::Plain(tcp) = stream {
+            return Pin::new(tcp).poll_shutdown(cx);
+        }
+        Pin::new(stream).poll_flush(cx)
+    }
+}

@@ -1,0 +1,94 @@
+//! The password of an exchange's lines: proved by SCRAM-SHA-256 before the logon, never sent. [`wire`](crate::wire) shows
+//! the frames.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
+
+use tickpath_oms_protocol::{ClientLogon, ScramError, Secret, ServerLogon};
+use zeroize::Zeroizing;
+
+/// The user name in the proof: an exchange has one password for all its lines.
+const USER: &str = "line";
+
+/// A password from a file.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Password(Zeroizing<String>);
+
+/// Errors of a file without a password.
+#[derive(Debug, thiserror::Error)]
+pub enum PasswordError {
+    /// The file cannot be read.
+    #[error("{file}: the password cannot be read ({reason}); name a file that this user may read", file = file.display())]
+    Unreadable {
+        /// The file.
+        file: PathBuf,
+        /// The operating system's error.
+        reason: io::Error,
+    },
+    /// The first line is empty.
+    #[error("{file}: the first line is empty; write the password there", file = file.display())]
+    Empty {
+        /// The file.
+        file: PathBuf,
+    },
+}
+
+/// The exchange's data to check a password: enough to check a proof, too little to make one.
+#[derive(Debug)]
+pub struct PasswordCheck(Secret);
+
+/// State of a proof on the client's side.
+pub(crate) enum Proving {
+    /// The challenge has not arrived.
+    Begun(ClientLogon),
+    /// A thread of its own hashes for some milliseconds, because a line never waits.
+    Hashing(JoinHandle<Result<(ClientLogon, Vec<u8>), ScramError>>),
+    /// The proof is sent; the exchange's own proof has not arrived.
+    Sent(ClientLogon),
+}
+
+impl Password {
+    /// Reads the first line of a file.
+    pub fn read(file: &Path) -> Result<Self, PasswordError> {
+        let text = fs::read_to_string(file).map(Zeroizing::new);
+        let text = text.map_err(|reason| PasswordError::Unreadable { file: file.to_owned(), reason })?;
+        match text.lines().next().filter(|line| !line.is_empty()) {
+            Some(line) => Ok(Self(Zeroizing::new(line.to_owned()))),
+            None => Err(PasswordError::Empty { file: file.to_owned() }),
+        }
+    }
+
+    /// Hashes the password, which takes some milliseconds.
+    pub fn check(&self) -> PasswordCheck {
+        PasswordCheck(Secret::of(&self.0))
+    }
+
+    /// Begins a proof, and returns SCRAM's client-first.
+    pub(crate) fn prove(&self) -> Result<(ClientLogon, Vec<u8>), ScramError> {
+        ClientLogon::new(USER, &self.0, None)
+    }
+}
+
+impl fmt::Debug for Password {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Password")
+    }
+}
+
+impl PasswordCheck {
+    /// Takes SCRAM's client-first, and returns the challenge.
+    pub fn challenge(&self, client_first: &[u8]) -> Result<(ServerLogon, Vec<u8>), ScramError> {
+        ServerLogon::begin(client_first, None, |_| self.0.clone())
+    }
+}
+
+impl Proving {
+    /// Begins to hash the answer to a challenge.
+    pub fn answer(mut logon: ClientLogon, challenge: Vec<u8>) -> io::Result<Self> {
+        let work = move || logon.answer(&challenge).map(|proof| (logon, proof));
+        std::thread::Builder::new().name("line-proof".into()).spawn(work).map(Self::Hashing)
+    }
+}

@@ -1,0 +1,121 @@
+//! Errors that end a venue, or keep it from starting.
+
+use std::path::PathBuf;
+
+use tickpath_clock::{CalibrationError, ScheduleError};
+use tickpath_log::{OpenError, Place, PublishError, ReadError};
+use tickpath_venue_native::Address;
+
+use crate::FillError;
+
+/// Error that ended a venue, or kept it from starting.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// Another process runs the same venue.
+    #[error(
+        "the journal {journal} is written by process {pid}: this exchange runs already. Stop that one, or give this \
+         one a journal of its own", journal = journal.display()
+    )]
+    Runs {
+        /// Journal that both would write.
+        journal: PathBuf,
+        /// Process id of its writer.
+        pid: u32,
+    },
+    /// A lane, the journal or the ticks cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The venue cannot be recovered from its journal.
+    #[error(transparent)]
+    Recover(#[from] RecoverError),
+    /// The line failed.
+    #[error(transparent)]
+    Line(#[from] LineError),
+    /// The quotes cannot be published.
+    #[error("{topic}: the quotes cannot be published ({reason})")]
+    Publish {
+        /// Topic of the quotes.
+        topic: Place,
+        /// Error of the log.
+        reason: PublishError,
+    },
+    /// The venue cannot listen at an address.
+    #[error("cannot listen on {address}: {reason}; name another place, or end who listens there")]
+    Listen {
+        /// Configured address.
+        address: Address,
+        /// Error of the operating system.
+        reason: std::io::Error,
+    },
+    /// The clock cannot be calibrated.
+    #[error(transparent)]
+    Clock(#[from] CalibrationError),
+    /// The scheduler refused the thread's CPU or priority.
+    #[error(transparent)]
+    Schedule(#[from] ScheduleError),
+}
+
+/// Error of a venue's recovery from its journal.
+#[derive(Debug, thiserror::Error)]
+pub enum RecoverError {
+    /// The journal or a lane does not open.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The journal is damaged.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The journal cannot be written.
+    #[error("the venue's journal takes no more: {0}")]
+    Journal(#[source] PublishError),
+    /// The journal belongs to another venue, or to other rules.
+    #[error(
+        "the journal is of venue {venue} under version {rules} of its rules; open it as that, or begin another journal"
+    )]
+    Differs {
+        /// Venue number in the journal.
+        venue: u32,
+        /// Version of the rules in the journal.
+        rules: u32,
+    },
+    /// The market maker's quotes cannot be journaled or sent.
+    #[error(transparent)]
+    Quote(#[from] LineError),
+    /// A record has no known form.
+    #[error("record {0} of the journal is none that this program writes; open it with the program that wrote it")]
+    Record(u64),
+    /// The report lane holds more reports than the journal leads to.
+    #[error(
+        "the report lane holds {held} reports of a venue that has said only {said}; restore the end of its journal, or make the lane anew"
+    )]
+    Ahead {
+        /// Number of reports in the lane since this venue joined it.
+        held: u64,
+        /// Number of reports that a replay of the journal produces.
+        said: u64,
+    },
+}
+
+/// Error that ended the venue's line.
+#[derive(Debug, thiserror::Error)]
+pub enum LineError {
+    /// A lane is damaged.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// A report cannot be sent.
+    #[error("the report lane takes no more: {0}")]
+    Publish(#[source] PublishError),
+    /// An input cannot be journaled, and was not applied.
+    #[error("the venue's journal takes no more: {0}; then open the line again")]
+    Journal(#[source] PublishError),
+}
+
+/// Error of an operator action.
+#[derive(Debug, thiserror::Error)]
+pub enum OperatorError {
+    /// The fill cannot be changed; the line stays usable.
+    #[error(transparent)]
+    Fill(#[from] FillError),
+    /// The line has ended.
+    #[error(transparent)]
+    Line(#[from] LineError),
+}
